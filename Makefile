@@ -1,0 +1,66 @@
+# Everything below sets itself up: the first run makes .venv and installs pinned versions into it, later runs use it as it is.
+# Another interpreter: make test PYTHON=python3.12 (3.10 or newer; remove .venv when you change it).
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+MOEPLAN := $(BIN)/moeplan
+# A bare `torch` would take whatever is newest, gigabytes of it: name the pinned one.
+TORCH := $(shell grep '^torch==' constraints-dev.txt)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs format clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
+
+demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engines load, check it, run the plan
+	@mkdir -p demo
+	@echo; echo '== 1. Solve: which expert of Mixtral sits on which of 2 x 2 GPUs'
+	$(MOEPLAN) solve --model mixtral --topology hgx-h100:2x2 -o demo/plan.json
+	@echo; echo '== 2. Emit: what each serving engine loads, and how it is started'
+	$(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
+	$(MOEPLAN) emit demo/plan.json --engine trtllm -o demo/trtllm
+	$(MOEPLAN) emit demo/plan.json --engine vllm -o demo/vllm
+	@echo; echo '== 3. Check: read the plan and each map back and judge them'
+	$(MOEPLAN) check demo/plan.json
+	$(MOEPLAN) check demo/sglang/expert_location.json --model mixtral --ep 4
+	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml --model mixtral --ep 4
+	@echo; echo '== 4. Validate: run the plan, one process a rank'
+	$(MOEPLAN) validate demo/plan.json
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## everything a change must pass: format, lint, types, contracts, docs, tests
+	@echo '== format'; $(BIN)/ruff format --check
+	@echo '== lint'; $(BIN)/ruff check
+	@echo '== types'; $(BIN)/mypy planner probes tests docs
+	@echo '== contracts'; $(BIN)/lint-imports --no-logo
+	@echo '== docs'; $(BIN)/python -m pytest --quiet tests/test_docs.py
+	@echo '== tests'; $(BIN)/python -m pytest --ignore=tests/test_docs.py
+
+bench: $(READY) ## time the methods on fixed instances, beside vLLM's own policy (fetches its wheel, 340 MB, once)
+	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0
+	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl
+
+docs: $(READY) ## write the generated pages: docs/cli.md, docs/structure.md
+	$(BIN)/python docs/make_cli_page.py
+	$(BIN)/python docs/make_structure_page.py
+
+format: $(READY) ## format the code, sort imports, apply safe fixes
+	$(BIN)/ruff check --fix --exit-zero --quiet
+	$(BIN)/ruff format
+
+clean: ## remove .venv, caches and what the targets made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build demo
+	find planner probes tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints-dev.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("moeplan needs Python 3.10 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12")'
+	@echo '== setting up .venv (the first time this takes a few minutes)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints-dev.txt pip
+	$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --build-constraint constraints-dev.txt '$(TORCH)' --editable '.[hardware]' --group dev
+	@touch $@

@@ -1,0 +1,34 @@
+"""Write docs/cli.md: every command's own help, so that the page cannot drift. Run it with `make docs`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+PAGE = Path(__file__).resolve().parent / "cli.md"
+HEAD = (
+    "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, 1 the plan or map failed its check, 2 the input cannot be used.\n"
+)
+
+
+def cli_page() -> str:
+    """The page's text."""
+    from planner.cli import main
+
+    return HEAD + "".join(f"\n## `{path}`\n\n```text\n{help_text}\n```\n" for path, help_text in _helps(main, "moeplan", None))
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
+    """The command's path and help, then those of the commands below it by name; 100 columns whatever the terminal."""
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            child = command.get_command(context, below)
+            if child is not None and not child.hidden:
+                yield from _helps(child, below, context)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(cli_page(), encoding="utf-8")
+    print(f"wrote {PAGE.name}")
