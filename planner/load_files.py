@@ -1,0 +1,131 @@
+"""Load files to one LoadProfile: `read_load`. A file that cannot be believed is refused; what was dropped, filled or suspected is in the notes.
+
+Shapes: W windows, L layers, T tokens, K = top_k.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from planner.errors import BadInput
+from planner.files import read_bytes
+from planner.load import Counts, LoadProfile, Trace
+from planner.load_csv import read_csv_recording
+from planner.load_formats import Recording, check_size, read_array_recording, read_tree_recording
+from planner.load_rows import check_totals, fill_layers, fit_counts, spans
+from planner.load_trace import count_trace, fit_trace
+from planner.model import ModelSpec
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One file's windows on the model's own layers."""
+
+    recording: Recording
+    tokens_WLE: Counts
+    layer_ids: tuple[int, ...]
+    trace: Trace | None
+    notes: list[str]
+
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        return self.recording.window_names or tuple(map(str, range(len(self.tokens_WLE))))
+
+    @property
+    def window_unit(self) -> str:
+        return self.recording.window_unit or ("sequence" if self.recording.is_trace else "window")
+
+
+def read_load(paths: Sequence[Path], model: ModelSpec) -> LoadProfile:
+    """The load in CSV, JSON, YAML, npz or npy files, with a row for every placed layer of `model`; windows of several files in the order given.
+
+    A trace gives one window a sequence. BadInput names the file, window, layer, expert and value of what cannot be used.
+    """
+    if not paths:
+        raise BadInput("no load file was given")
+    parts = [_fit(read_recording(Path(path), model), model) for path in paths]
+    for part in parts[1:]:
+        if part.layer_ids != parts[0].layer_ids:
+            first = parts[0]
+            raise BadInput(
+                f"{part.recording.path} has layers {spans(part.layer_ids)}, {first.recording.path} has {spans(first.layer_ids)}; give the same layers"
+            )
+    sources = ", ".join(part.recording.path for part in parts)
+    check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(parts[0].layer_ids), model.experts)
+    measured_WLE = np.concatenate([part.tokens_WLE for part in parts])
+    notes = [note for part in parts for note in part.notes] + check_totals(sources, measured_WLE, parts[0].layer_ids) + _notes_on_parts(parts)
+    tokens_WLE, filled, filled_notes = fill_layers(measured_WLE, parts[0].layer_ids, model)
+    units, phases = {part.window_unit for part in parts}, {part.recording.phase for part in parts}
+    return LoadProfile(
+        tokens_WLE,
+        model.placed_layer_ids,
+        source=", ".join(part.recording.source or part.recording.path for part in parts),
+        window_unit=units.pop() if len(units) == 1 else "window",
+        window_names=_window_names(parts),
+        phase=phases.pop() if len(phases) == 1 else "unknown",
+        trace=_join_traces([part.trace for part in parts], parts[0].layer_ids, model),
+        unmeasured_layer_ids=filled,
+        notes=(*notes, *filled_notes),
+    )
+
+
+def read_recording(path: Path, model: ModelSpec) -> Recording:
+    """The file as it stands, by its suffix."""
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return read_csv_recording(path, model)
+    if suffix in (".json", ".yaml", ".yml"):
+        return read_tree_recording(path)
+    if suffix in (".npz", ".npy"):
+        return read_array_recording(path, model)
+    read_bytes(path)  # a missing file or a directory is told as such
+    raise BadInput(f"{path}: a load file ends in .csv, .json, .yaml, .npz or .npy, not {suffix!r}; rename or convert it")
+
+
+def _fit(recording: Recording, model: ModelSpec) -> _Part:
+    if recording.is_trace:
+        trace, layer_ids, notes = fit_trace(recording, model)
+        return _Part(recording, count_trace(trace, model.experts, recording.path), layer_ids, trace, [*recording.notes, *notes])
+    tokens_WLE, layer_ids, notes = fit_counts(recording, model)
+    return _Part(recording, tokens_WLE, layer_ids, None, [*recording.notes, *notes])
+
+
+def _notes_on_parts(parts: list[_Part]) -> list[str]:
+    notes = []
+    for first, second in combinations(parts, 2):
+        if np.array_equal(first.tokens_WLE, second.tokens_WLE):
+            notes.append(
+                f"{first.recording.path} and {second.recording.path} hold identical counts; they may be replicas of one counter "
+                "(tensor parallel ranks count the same tokens): then give one of them"
+            )
+    if len({part.trace is None for part in parts}) == 2:
+        notes.append("traces and counts are mixed: the traces are used as counts only, so which experts are chosen together is not known")
+    for what, values in (("window units", [part.window_unit for part in parts]), ("phases", [part.recording.phase for part in parts])):
+        if len(set(values)) > 1:
+            notes.append(f"the files have different {what} ({', '.join(dict.fromkeys(values))})")
+    return notes
+
+
+def _window_names(parts: list[_Part]) -> tuple[str, ...]:
+    if len(parts) == 1:
+        return parts[0].recording.window_names and parts[0].window_names
+    stems = [Path(part.recording.path).stem for part in parts]
+    return tuple(
+        stem if len(part.tokens_WLE) == 1 and not part.recording.window_names else f"{stem}:{name}"
+        for stem, part in zip(stems, parts, strict=True)
+        for name in part.window_names
+    )
+
+
+def _join_traces(traces: list[Trace | None], layer_ids: tuple[int, ...], model: ModelSpec) -> Trace | None:
+    """One trace with a row for every placed layer, -1 where a layer was not recorded; None unless every part has a trace."""
+    recorded = [trace for trace in traces if trace is not None]
+    if len(recorded) < len(traces):
+        return None
+    recorded_LTK = np.concatenate([trace.experts_LTK for trace in recorded], axis=1)
+    experts_LTK = np.full((len(model.placed_layer_ids), *recorded_LTK.shape[1:]), -1, dtype=np.int32)
+    experts_LTK[[model.placed_layer_ids.index(layer) for layer in layer_ids]] = recorded_LTK
+    return Trace(experts_LTK, tuple(length for trace in recorded for length in trace.sequence_lengths))
