@@ -1,0 +1,211 @@
+"""The plan file: a Plan as JSON and back. The file is the truth; what engines load is made from it.
+
+It holds no clock and no machine name, so the same question gives the same bytes.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.cost import Cost, cost
+from planner.errors import BadInput
+from planner.files import check_keys, read_json, write_json
+from planner.load import LoadProfile
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.plan import Plan
+from planner.problem import Problem, Workload
+from planner.rules import violations
+from planner.topology_yaml import topology_from_dict
+
+SCHEMA = "moeplan/plan/1"
+
+
+def write_plan(plan: Plan, path: str | Path) -> Path:
+    """Write the plan, whole or not at all."""
+    return write_json(path, plan_to_dict(plan))
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    problem = plan.problem
+    return {
+        "schema": SCHEMA,
+        "model": {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(problem.model).items()},
+        "gpus": problem.gpus,
+        "slots_per_gpu": problem.slots_per_gpu,
+        "redundant": problem.redundant,
+        "engine": plan.origin.engine,
+        "method": plan.origin.method,
+        "replica_rule": problem.replica_rule,
+        "workload": asdict(problem.workload),
+        "kv_floor_bytes": problem.kv_floor_bytes,
+        "placement": {str(layer): row.tolist() for layer, row in zip(plan.placement.layer_ids, plan.placement.expert_LP, strict=True)},
+        "predicted": {
+            "fitted": cost_to_dict(plan.fitted),
+            "held_out": cost_to_dict(plan.held_out) if plan.held_out else None,
+            "baselines": [
+                {
+                    "name": baseline.name,
+                    "redundant": baseline.redundant,
+                    "fitted": cost_to_dict(baseline.fitted, layers=False),
+                    "held_out": cost_to_dict(baseline.held_out, layers=False) if baseline.held_out else None,
+                }
+                for baseline in plan.baselines
+            ],
+        },
+        "bound": {
+            "max_over_mean": (plan.bound.load_L / plan.fitted.load_LG.mean(axis=1)).tolist(),
+            "reason": list(plan.bound.reason_L),
+            "gap": plan.gap,
+            "total_seconds": plan.bound_seconds,
+        },
+        "memory": memory_to_dict(problem),
+        "load": load_to_dict(problem.load),
+        "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,
+        "topology": problem.topology.to_dict(),
+        "notes": list(plan.origin.notes),
+        "provenance": dict(plan.origin.provenance),
+    }
+
+
+def cost_to_dict(found: Cost, *, layers: bool = True) -> dict[str, Any]:
+    """Figures of a Cost; seconds per step, summed over layers or per layer."""
+    summary: dict[str, Any] = {
+        "total_seconds": found.total_seconds,
+        "dispatch_seconds": float(found.dispatch_seconds_L.sum()),
+        "compute_seconds": float(found.compute_seconds_L.sum()),
+        "combine_seconds": float(found.combine_seconds_L.sum()),
+        "bottleneck": found.bottleneck,
+        "max_over_mean": found.max_over_mean,
+        "balancedness": 1 / found.max_over_mean,
+        "cross_node_share": found.cross_node_share,
+    }
+    if layers:
+        summary["layers"] = [
+            {
+                "layer": layer_id,
+                "max_over_mean": float(found.max_over_mean_L[row]),
+                "balancedness": float(found.balancedness_L[row]),
+                "dispatch_seconds": float(found.dispatch_seconds_L[row]),
+                "compute_seconds": float(found.compute_seconds_L[row]),
+                "combine_seconds": float(found.combine_seconds_L[row]),
+                "bottleneck": found.bottleneck_L[row],
+                "cross_node_share": float(found.cross_node_L[row]),
+            }
+            for row, layer_id in enumerate(found.layer_ids)
+        ]
+    return summary
+
+
+def memory_to_dict(problem: Problem) -> dict[str, float]:
+    """Bytes on each GPU; the least free one where GPUs differ. Attention weights, activations and KV cache share what is free."""
+    needed = -(-problem.model.experts // problem.gpus)
+    return {
+        "expert_bytes": problem.model.expert_bytes,
+        "slot_bytes": problem.slot_bytes,
+        "expert_weights_bytes": needed * problem.slot_bytes,
+        "replica_bytes": (problem.slots_per_gpu - needed) * problem.slot_bytes,
+        "free_bytes": float(problem.free_bytes_G.min()),
+    }
+
+
+def load_to_dict(load: LoadProfile) -> dict[str, Any]:
+    """Totals over windows; a trace stays in its own file."""
+    return {
+        "source": load.source,
+        "windows": load.windows,
+        "window_unit": load.window_unit,
+        "window_names": list(load.window_names),
+        "phase": load.phase,
+        "traced": load.trace is not None,
+        "unmeasured_layer_ids": list(load.unmeasured_layer_ids),
+        "counts": load.total_LE.tolist(),
+    }
+
+
+def read_plan(path: str | Path) -> tuple[Problem, Placement, dict[str, Any]]:
+    """The question, the placement and the whole file. BadInput where the file is not a plan, or its placement breaks a rule."""
+    return plan_from_dict(read_json(path), str(path))
+
+
+def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str, Any]]:
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise BadInput(f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one")
+    check_keys({key: value.get(key) for key in _REQUIRED if key in value}, where, _REQUIRED)
+    model = _model(value["model"], where)
+    load = _load(value["load"], model, f"{where}: load")
+    workload = _workload(value["workload"], where)
+    topology = topology_from_dict(value["topology"], f"{where}: topology")
+    if topology.gpu_count != value["gpus"]:
+        raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
+    problem = Problem(topology, model, load, workload, value["slots_per_gpu"], value["replica_rule"], float(value.get("kv_floor_bytes", 0)))
+    placement = _placement(value["placement"], problem, where)
+    broken = violations(problem, placement)
+    if broken:
+        more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
+        raise BadInput(f"{where}: {broken[0].text}{more}")
+    return problem, placement, value
+
+
+def disagreements(problem: Problem, placement: Placement, value: dict[str, Any]) -> list[str]:
+    """Reported figures that differ from recomputed ones. Seconds of a traced load are not recomputed: the trace is not in the file."""
+    reported, found = value["predicted"]["fitted"], cost_to_dict(cost(problem, placement))
+    keys = ["max_over_mean", "cross_node_share"] + ([] if value["load"]["traced"] else ["total_seconds"])
+    return [
+        f"predicted.fitted.{key} is {reported.get(key)!r}, recomputed it is {found[key]!r}"
+        for key in keys
+        if not (isinstance(reported.get(key), (int, float)) and abs(reported[key] - found[key]) <= 1e-9 * abs(found[key]) + 1e-15)
+    ]
+
+
+_REQUIRED: dict[str, type | tuple[type, ...]] = {
+    "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict, "placement": dict,
+    "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
+}  # fmt: skip
+
+
+def _model(value: dict[str, Any], where: str) -> ModelSpec:
+    fields: dict[str, Any] = {key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()}
+    try:
+        return ModelSpec(**fields)
+    except TypeError as error:
+        raise BadInput(f"{where}: model: {error}") from error
+
+
+def _workload(value: dict[str, Any], where: str) -> Workload:
+    check_keys(value, f"{where}: workload", {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str})
+    return Workload(**value)
+
+
+def _load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile:
+    check_keys({key: value[key] for key in ("source", "counts") if key in value}, where, {"source": str, "counts": list})
+    counts_LE = integers(value["counts"], where, (len(model.placed_layer_ids), model.experts))
+    return LoadProfile(counts_LE[None].copy(), model.placed_layer_ids, value["source"], unmeasured_layer_ids=tuple(value.get("unmeasured_layer_ids", ())))
+
+
+def _placement(value: dict[str, Any], problem: Problem, where: str) -> Placement:
+    expected = [str(layer) for layer in problem.model.placed_layer_ids]
+    if list(value) != expected:
+        missing, surplus = sorted(set(expected) - set(value), key=int), sorted(set(value) - set(expected))
+        raise BadInput(
+            f"{where}: placement needs one row for each of layers {expected[0]}..{expected[-1]}; missing {missing or 'none'}, surplus {surplus or 'none'}"
+        )
+    rows = [integers(row, f"{where}: placement, layer {layer}", (problem.slots,)) for layer, row in value.items()]
+    return Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
+
+
+def integers(value: Any, where: str, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """`value` as whole numbers of that shape. BadInput names the first cell that is none (3.0 and true are none)."""
+    if len(shape) > 1:
+        if not isinstance(value, list) or len(value) != shape[0]:
+            raise BadInput(f"{where}: expected {shape[0]} rows, got {len(value) if isinstance(value, list) else type(value).__name__}")
+        return np.array([integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)])
+    if not isinstance(value, list) or len(value) != shape[0]:
+        raise BadInput(f"{where}: expected {shape[0]} whole numbers, got {len(value) if isinstance(value, list) else type(value).__name__}")
+    for index, entry in enumerate(value):
+        if type(entry) is not int or abs(entry) >= 2**62:
+            raise BadInput(f"{where}, entry {index}: {entry!r} is not a whole number")
+    return np.array(value, dtype=np.int64)

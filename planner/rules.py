@@ -1,0 +1,67 @@
+"""The judge: hard rules that every placement passes, whoever made it. Knows no solver."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.placement import Placement
+from planner.problem import Problem
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule and where."""
+
+    rule: str
+    text: str
+
+
+def violations(problem: Problem, placement: Placement) -> list[Violation]:
+    """Every rule that `placement` breaks as an answer to `problem`; empty for a good one. At most one entry a layer and rule."""
+    return list(_broken(problem, placement))
+
+
+def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
+    if placement.layer_ids != problem.model.placed_layer_ids:
+        missing = sorted(set(problem.model.placed_layer_ids) - set(placement.layer_ids))
+        surplus = sorted(set(placement.layer_ids) - set(problem.model.placed_layer_ids))
+        yield Violation(
+            "layers", f"rows must be the MoE and draft layers of {problem.model.name}, in order; missing {missing or 'none'}, surplus {surplus or 'none'}"
+        )
+    if placement.gpus != problem.gpus:
+        yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
+    if placement.slots != problem.slots:
+        yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
+    yield from row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+
+
+def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:
+    """The rules of rows alone: one for each layer, ids in range, every expert has a slot, slots divide over GPUs, no expert twice on one GPU."""
+    if len(expert_LP) != len(layer_ids):
+        yield Violation("rows", f"{len(expert_LP)} rows for {len(layer_ids)} layers")
+    slots = expert_LP.shape[1]
+    divides = slots % gpus == 0
+    if not divides:
+        yield Violation("divides", f"{slots} slots do not divide over {gpus} GPUs")
+    for layer_id, expert_P in zip(layer_ids, expert_LP, strict=False):
+        outside = np.flatnonzero((expert_P < 0) | (expert_P >= experts))
+        if len(outside):
+            yield Violation("range", f"layer {layer_id}, slot {outside[0]}: expert id {expert_P[outside[0]]} is outside 0..{experts - 1}")
+            continue
+        absent = np.flatnonzero(np.bincount(expert_P, minlength=experts) == 0)
+        if len(absent):
+            yield Violation(
+                "coverage", f"layer {layer_id}: expert {absent[0]} has no slot" + (f", nor have {len(absent) - 1} others" if len(absent) > 1 else "")
+            )
+        if divides:
+            yield from _duplicates(layer_id, expert_P.reshape(gpus, -1))
+
+
+def _duplicates(layer_id: int, expert_GS: npt.NDArray[np.integer]) -> Iterator[Violation]:
+    sorted_GS = np.sort(expert_GS, axis=1)
+    twice = np.argwhere(sorted_GS[:, 1:] == sorted_GS[:, :-1])
+    if len(twice):
+        gpu, slot = twice[0]
+        yield Violation("distinct", f"layer {layer_id}: GPU {gpu} holds expert {sorted_GS[gpu, slot]} twice")

@@ -1,0 +1,147 @@
+"""Traffic: how many messages a dispatch sends from each GPU to each other one, by transport.
+
+Shapes: S source ranks (1 where all behave alike, else G), P slots, G GPUs, U units (NVLink domains or nodes), C experts at places, T traced tokens, K = top_k.
+A message carries one token's vector once. Combine is the same messages backwards.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.problem import BYTES_PER_ELEMENT, Problem
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TRACED_TOKENS = 2048  # tokens of a trace that the traffic is averaged over, evenly spaced
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """How the tokens of one layer reach slots: the load's shares, the replica rule's shares, the placement's row, and traced tokens if any."""
+
+    share_E: Floats
+    share_SP: Floats
+    expert_P: Ints
+    experts_TK: npt.NDArray[np.int32] | None = None
+
+
+def assignments_SP(problem: Problem, routing: Routing) -> Floats:
+    """Expected assignments per step that each source sends to each slot; S as in `share_SP`."""
+    return problem.workload.tokens_per_rank * problem.model.top_k * routing.share_E[routing.expert_P] * routing.share_SP
+
+
+def messages_GG(problem: Problem, routing: Routing) -> Floats:
+    """Expected messages per step from source GPU (row) to destination GPU (column), the diagonal included."""
+    transport, gpus, tokens = problem.workload.transport, problem.gpus, problem.workload.tokens_per_rank
+    if transport == "allgather":
+        return _allgather(problem)
+    if transport == "slot":
+        return np.broadcast_to(assignments_SP(problem, routing).reshape(len(routing.share_SP), gpus, -1).sum(axis=2), (gpus, gpus))
+    gpu_P = np.arange(problem.slots) // problem.slots_per_gpu
+    hits_GG = np.broadcast_to(tokens * _hit_share(problem, routing, gpu_P), (gpus, gpus))
+    if transport == "rank":
+        return hits_GG
+    unit_G = units(problem)
+    hits_SU = tokens * _hit_share(problem, routing, unit_G[gpu_P])
+    return _two_hops(hits_GG, np.broadcast_to(hits_SU, (gpus, hits_SU.shape[1])), unit_G)
+
+
+def message_bytes(problem: Problem) -> tuple[float, float]:
+    """Bytes of one dispatch and of one combine message. Sources: DeepEP's low-latency and normal kernels (headers, scales, top-k ids and weights)."""
+    width, top_k = problem.model.dispatch_width, problem.model.top_k
+    dispatch = width * BYTES_PER_ELEMENT[problem.workload.dispatch_dtype]
+    combine = width * BYTES_PER_ELEMENT[problem.workload.combine_dtype]
+    if problem.workload.transport == "slot":
+        return dispatch + 16, combine
+    if problem.workload.transport == "rank":
+        return dispatch + 4 + 12 * top_k, combine + 4 + 4 * top_k
+    if problem.workload.transport == "allgather":
+        return dispatch, combine
+    return _align16(dispatch + 8 + 8 * top_k), _align16(combine + 8 + 4 * top_k)
+
+
+def units(problem: Problem) -> Ints:
+    """unit_G: what transport `node` crosses with one message: an NVLink domain that spans nodes, else the node."""
+    topology = problem.topology
+    return topology.domain_G if topology.domain_count < topology.node_count else topology.node_G
+
+
+def inclusion_E(share_E: Floats, top_k: int) -> Floats:
+    """Chance that a token's top-k holds each expert, from its share of assignments: k · share, capped at 1, the rest scaled to sum to k."""
+    chance_E = np.minimum(top_k * share_E, 1.0)
+    for _ in range(32):
+        free = chance_E < 1.0
+        missing = top_k - chance_E.sum()
+        if missing <= 1e-9 or not chance_E[free].sum():
+            break
+        chance_E[free] = np.minimum(chance_E[free] * (1 + missing / chance_E[free].sum()), 1.0)
+    return chance_E
+
+
+def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
+    """hit_SX: share of a source's tokens with at least one expert at place x (a GPU or a unit); exact over a trace, else from inclusion chances."""
+    experts = problem.model.experts
+    if routing.experts_TK is None:
+        copies, copy_P = np.unique(place_P * experts + routing.expert_P, return_inverse=True)  # slots of one expert at one place: a token uses one of them
+        order_P = np.argsort(copy_P, kind="stable")
+        chance_E = inclusion_E(routing.share_E, problem.model.top_k)
+        chance_SP = chance_E[routing.expert_P] * routing.share_SP
+        chance_SC = np.add.reduceat(chance_SP[:, order_P], np.searchsorted(copy_P[order_P], np.arange(len(copies))), axis=1)
+        return _hit_chance_SX(chance_SC, copies // experts, float(chance_E.sum()))
+    experts_TK = routing.experts_TK[:: max(len(routing.experts_TK) // TRACED_TOKENS, 1)]
+    places = int(place_P.max()) + 1
+    hit_SX = np.empty((len(routing.share_SP), places))
+    for source, share_P in enumerate(routing.share_SP):
+        to_place_EX = np.zeros((experts, places))
+        np.add.at(to_place_EX, (routing.expert_P, place_P), share_P)
+        hit_SX[source] = (1 - (1 - to_place_EX)[experts_TK].prod(axis=1)).mean(axis=0)
+    return hit_SX
+
+
+def _hit_chance_SX(chance_SC: Floats, place_C: Ints, top_k: float) -> Floats:
+    """Chance of at least one hit at each place, from the chance of each expert there; `place_C` ascends and leaves no place out.
+
+    Asked one after the other, the hottest first: where those of a place were missed, all picks of the token are left for the others, so their
+    chances grow. Exact for top-1 and for equal shares; without that growth dispatch comes out several percent low.
+    """
+    order_SC = np.lexsort((-chance_SC, np.broadcast_to(place_C, chance_SC.shape)), axis=1)
+    chance_SC = np.take_along_axis(chance_SC, order_SC, axis=1)
+    starts_X = np.searchsorted(place_C, np.arange(place_C[-1] + 1))
+    sums_SC = np.pad(np.cumsum(chance_SC, axis=1), ((0, 0), (1, 0)))
+    left_SC = np.maximum(top_k - (sums_SC[:, :-1] - sums_SC[:, starts_X][:, place_C]), 1e-15)
+    return np.asarray(1 - np.multiply.reduceat(1 - np.minimum(chance_SC * top_k / left_SC, 1), starts_X, axis=1))
+
+
+def _two_hops(hits_GG: Floats, hits_GU: Floats, unit_G: Ints) -> Floats:
+    """First hop to the GPU of the same index in each other unit that is hit, second from there to each GPU hit."""
+    gpus = len(unit_G)
+    members = [np.flatnonzero(unit_G == unit) for unit in range(int(unit_G.max()) + 1)]
+    index_G = np.empty(gpus, dtype=np.int64)
+    for member in members:
+        index_G[member] = np.arange(len(member))
+    sent_GG = np.zeros((gpus, gpus))
+    for unit, member in enumerate(members):
+        outside = np.flatnonzero(unit_G != unit)
+        forwarder = member[index_G[outside] % len(member)]
+        sent_GG[outside, forwarder] += hits_GU[outside, unit]
+        np.add.at(sent_GG, (forwarder[:, None], member[None, :]), hits_GG[np.ix_(outside, member)])
+        sent_GG[np.ix_(member, member)] += hits_GG[np.ix_(member, member)]
+    return sent_GG
+
+
+def _allgather(problem: Problem) -> Floats:
+    """Each GPU passes its own rank's tokens round a ring of same-index GPUs, then every unit spreads what arrived inside itself."""
+    unit_G, tokens = units(problem), problem.workload.tokens_per_rank
+    count = int(unit_G.max()) + 1
+    sent_GG = np.where(unit_G[:, None] == unit_G[None, :], float(count * tokens), 0.0)
+    np.fill_diagonal(sent_GG, 0.0)
+    for unit in range(count if count > 1 else 0):
+        here, there = np.flatnonzero(unit_G == unit), np.flatnonzero(unit_G == (unit + 1) % count)
+        sent_GG[here, there[np.arange(len(here)) % len(there)]] += (count - 1) * tokens
+    return sent_GG
+
+
+def _align16(size: float) -> float:
+    return float(-(-int(np.ceil(size)) // 16) * 16)

@@ -1,0 +1,45 @@
+"""Problems small enough for every method, by hand and at random. Loads are made here; nothing of them was measured."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
+from planner.load import LoadProfile
+from planner.model import ModelSpec
+from planner.problem import Problem, Workload
+from planner.topology import Node, Topology
+from tests.planner.machines import GPU, flat_pcie, machine, own_nics, switched
+
+
+def cluster(nodes: int, gpus_per_node: int) -> Topology:
+    """Nodes of that many GPUs behind an NVLink switch, a NIC for each GPU."""
+    islands = switched(list(range(gpus_per_node))) if gpus_per_node > 1 else switched([0])
+    return machine(Node((GPU,) * gpus_per_node, islands, flat_pcie(gpus_per_node), own_nics(gpus_per_node)), nodes)
+
+
+def small_model(layers: int, experts: int) -> ModelSpec:
+    return ModelSpec(
+        name="small", architecture="test", layers=layers, moe_layer_ids=tuple(range(layers)), experts=experts, top_k=1, hidden=8,
+        expert_intermediate=8, dispatch_width=8, weight_dtype="bf16", source="made for tests",
+    )  # fmt: skip
+
+
+def problem_of(loads: Sequence[Sequence[int]], gpus: int, slots_per_gpu: int, *, nodes: int = 1, rule: str = "even") -> Problem:
+    """The problem with one row of counts a layer."""
+    tokens_WLE = np.array([loads], dtype=np.int64)
+    _, layers, experts = tokens_WLE.shape
+    load = LoadProfile(tokens_WLE, tuple(range(layers)), "made for tests")
+    return Problem(cluster(nodes, gpus // nodes), small_model(layers, experts), load, Workload(), slots_per_gpu, rule)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_experts: int = 8, rules: Sequence[str] = ("even", "nearest")) -> Problem:
+    """One to three layers; ties, zeros, layers without any load and heavy skew all come up."""
+    nodes, gpus_per_node, experts = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(2, most_experts))
+    gpus = nodes * gpus_per_node
+    slots_per_gpu = draw(st.integers(-(-experts // gpus), experts))
+    counts = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 100_000))
+    row = st.one_of(st.just([0] * experts), st.just([7] * experts), st.lists(counts, min_size=experts, max_size=experts))
+    loads = draw(st.lists(row, min_size=1, max_size=3))
+    return problem_of(loads, gpus, slots_per_gpu, nodes=nodes, rule=draw(st.sampled_from(list(rules))))
