@@ -1,0 +1,58 @@
+"""From a Problem to what the kernels take, and back; and the two answers that methods start from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.solve.moves import move_replicas
+from planner.solve.packing import has_even_nodes, in_order, pack, replicate
+from planner.solve.swaps import balance
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A placement, and per layer a bound on the busiest GPU's share of the layer's load.
+
+    The bound holds under even split for every placement, or, where replicas spread over nodes, for every one that spreads so.
+    """
+
+    placement: Placement
+    bound_L: npt.NDArray[np.float64]
+
+
+def spread_nodes(problem: Problem) -> npt.NDArray[np.int64] | None:
+    """node_G where replicas of an expert belong on distinct nodes; None where they do not, or where nodes of unequal size make that impossible."""
+    return problem.node_G if problem.spreads_over_nodes and has_even_nodes(problem.node_G) else None
+
+
+def replica_limit(problem: Problem) -> int:
+    """The most replicas an expert is given: one a GPU, or one a node where they spread and that fills the slots.
+
+    A second replica on a node serves only its own GPU under the nearest rule, so more than one a node comes only where slots must be filled.
+    """
+    node_G = spread_nodes(problem)
+    if node_G is None:
+        return problem.gpus
+    return max(int(node_G.max()) + 1, -(-problem.slots // problem.model.experts))
+
+
+def packed(problem: Problem) -> npt.NDArray[np.int64]:
+    """expert_LP of replicas by water-filling, packed largest first."""
+    replicas_LE = replicate(problem.shares_LE, problem.slots, replica_limit(problem))
+    return pack(problem.shares_LE, replicas_LE, problem.gpus, spread_nodes(problem))
+
+
+def refined(problem: Problem, more: Callable[[float], bool]) -> npt.NDArray[np.int64]:
+    """expert_LP after swaps and replica moves. `more(share done)` is asked before each move whether to go on."""
+    node_G = spread_nodes(problem)
+    swapped_LP = balance(problem.shares_LE, packed(problem), problem.gpus, node_G=node_G)
+    return move_replicas(problem.shares_LE, swapped_LP, problem.gpus, replica_limit(problem), node_G=node_G, more=more)
+
+
+def placement_of(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> Placement:
+    """A Placement with the experts of each GPU in order of id."""
+    return Placement(in_order(expert_LP, problem.gpus), problem.model.placed_layer_ids, problem.gpus)

@@ -1,0 +1,24 @@
+"""`refine`: greedy, then swaps between hot and cold GPUs, then replica moves in the layers that are still above 0.1 %."""
+
+import time
+
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.solve import Progress
+from planner.solve.arrays import placement_of, refined
+
+
+def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+    """Busiest GPU of every layer no higher than `greedy`'s, where replicas share evenly. Nothing is drawn: every seed gives the same placement.
+
+    `budget_seconds` is a wall-clock limit on the moves: an answer that it cut short is not reproducible.
+    """
+    del seed
+    stop = None if budget_seconds is None else time.monotonic() + budget_seconds
+
+    def more(done: float) -> bool:
+        if progress is not None:
+            progress(done, "replica moves")
+        return stop is None or time.monotonic() < stop
+
+    return placement_of(problem, refined(problem, more))

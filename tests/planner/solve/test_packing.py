@@ -1,0 +1,95 @@
+"""Replica counts and packing, against the one-by-one rule, by hand, and on nodes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.rules import row_violations
+from planner.solve.packing import in_order, pack, peaks, replicate
+
+
+def one_by_one(load_E: list[float], slots: int, most: int) -> list[int]:
+    """The textbook rule: the largest load / replicas gets the next slot; of equal ones the lowest id."""
+    replicas = [1] * len(load_E)
+    for _ in range(slots - len(load_E)):
+        open_ = [e for e in range(len(load_E)) if replicas[e] < most]
+        replicas[max(open_, key=lambda e: (load_E[e] / replicas[e], -e))] += 1
+    return replicas
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    """nodes, GPUs a node, experts, slots a GPU."""
+    nodes, per_node, experts = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 24))
+    return nodes, per_node, experts, draw(st.integers(-(-experts // (nodes * per_node)), experts))
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=20), st.integers(1, 8), st.data())
+def test_water_filling_equals_one_by_one(load_E: list[int], most: int, data: st.DataObject) -> None:
+    """The fast counts are the slow rule's counts."""
+    slots = data.draw(st.integers(len(load_E), len(load_E) * most))
+    assert replicate(np.array([load_E], dtype=float), slots, most)[0].tolist() == one_by_one([float(load) for load in load_E], slots, most)
+
+
+def test_experts_without_load_share_spare_slots() -> None:
+    """Where the only hot expert has all it may have, the rest goes round, not to the lowest id."""
+    assert replicate(np.array([[9.0, 0, 0, 0]]), 8, 2)[0].tolist() == [2, 2, 2, 2]
+
+
+def test_counts_that_cannot_be_are_refused() -> None:
+    """More slots than experts times replicas is a fault of the caller."""
+    with pytest.raises(ValueError, match="9 slots cannot give each of 4 experts between 1 and 2 replicas"):
+        replicate(np.ones((1, 4)), 9, 2)
+
+
+@given(shapes(), st.integers(0, 1000), st.sampled_from([0.0, 1.0, 4.0]))
+def test_packing_breaks_no_rule_and_keeps_counts(shape: tuple[int, int, int, int], seed: int, sigma: float) -> None:
+    """From no skew to extreme skew: distinct experts on each GPU, and each expert as often as asked."""
+    nodes, per_node, experts, slots_per_gpu = shape
+    gpus = nodes * per_node
+    load_LE = np.random.default_rng(seed).lognormal(0, sigma, (3, experts))
+    replicas_LE = replicate(load_LE, gpus * slots_per_gpu, gpus)
+    expert_LP = pack(load_LE, replicas_LE, gpus)
+    assert list(row_violations(expert_LP, (0, 1, 2), experts, gpus)) == []
+    assert [np.bincount(row, minlength=experts).tolist() for row in expert_LP] == replicas_LE.tolist()
+
+
+@given(shapes(), st.integers(0, 1000))
+def test_replicas_spread_over_nodes(shape: tuple[int, int, int, int], seed: int) -> None:
+    """With nodes given, no node has more than its equal share of an expert's replicas."""
+    nodes, per_node, experts, slots_per_gpu = shape
+    gpus = nodes * per_node
+    node_G = np.repeat(np.arange(nodes), per_node)
+    load_LE = np.random.default_rng(seed).lognormal(0, 1, (2, experts))
+    replicas_LE = replicate(load_LE, gpus * slots_per_gpu, gpus)
+    expert_LP = pack(load_LE, replicas_LE, gpus, node_G)
+    assert list(row_violations(expert_LP, (0, 1), experts, gpus)) == []
+    for row, replicas_E in zip(expert_LP, replicas_LE, strict=True):
+        on_node_NE = np.array([np.bincount(part, minlength=experts) for part in row.reshape(nodes, -1)])
+        assert (on_node_NE.max(axis=0) == -(-replicas_E // nodes)).all()
+
+
+def test_few_heavy_experts_get_light_company() -> None:
+    """No spare slots and one giant: it sits with the lightest, where dealing in rounds alone would give it one of every round."""
+    load_LE = np.array([[60.0, 10, 10, 10, 9, 9, 9, 1, 1]])
+    assert peaks(load_LE, pack(load_LE, np.ones((1, 9), dtype=np.int64), 3), 3)[0] == 62
+
+
+@given(shapes(), st.integers(0, 1000))
+def test_names_of_experts_and_gpus_do_not_matter(shape: tuple[int, int, int, int], seed: int) -> None:
+    """Renumbering experts leaves the peak of the packing, renumbering GPUs leaves the peak of a placement."""
+    nodes, per_node, experts, slots_per_gpu = shape
+    gpus = nodes * per_node
+    draw = np.random.default_rng(seed)
+    load_LE = draw.lognormal(0, 1, (1, experts))
+    renamed_LE = load_LE[:, draw.permutation(experts)]
+    first, second = (pack(load, replicate(load, gpus * slots_per_gpu, gpus), gpus) for load in (load_LE, renamed_LE))
+    assert peaks(load_LE, first, gpus) == pytest.approx(peaks(renamed_LE, second, gpus))
+    moved = first.reshape(1, gpus, -1)[:, draw.permutation(gpus)].reshape(1, -1)
+    assert peaks(load_LE, moved, gpus) == pytest.approx(peaks(load_LE, first, gpus))
+
+
+def test_order_within_a_gpu_is_by_id() -> None:
+    """Two placements that differ only in slot order are the same bytes."""
+    assert in_order(np.array([[2, 0, 1, 3]]), 2).tolist() == [[0, 2, 1, 3]]
