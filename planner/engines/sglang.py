@@ -1,0 +1,113 @@
+"""SGLang 0.5.23. It reads a map file, for the models that offer their layout. The rules were read in its wheel; tests/engines holds map, flags and
+replica choice against the engine itself, on a CPU.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from planner.engines import Emission, MapFile, cyclic_placement, deepep, refuse_broken, script, uneven_nodes
+from planner.files import dump_json
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.rules import Violation
+from planner.topology import Topology
+
+NAME = "sglang"
+TITLE = "SGLang"
+VERSION = "0.5.23"
+REPLICA_RULE = "nearest-static"
+MAP_NAME = "expert_location.json"
+KEY = "physical_to_logical_map"
+DISPATCH_TOKENS, MOST_DISPATCH_TOKENS = 128, 1024  # SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK: default, and the most it asserts
+
+WITHOUT_REDUNDANCY = frozenset({"bailing_moe", "llada2_moe", "longcat_flash"})  # offer their layout, but build or assert no redundant slots
+READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_config_for_expert_location
+    *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
+    *("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
+    *("exaone_moe", "gpt_oss", "mimo_v2_flash", "minimax_m2", "minimax_m3", "minimax_m3_vl", "nemotron_h", "step3p5", "step3p7"),
+}
+
+
+def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+    return deepep.transport(phase, topology) if model is None or reads_map(model) else "allgather"
+
+
+def dispatch_dtype(model: ModelSpec) -> str:
+    return "fp8" if model.weight_dtype == "fp8" else "bf16"  # fp8 for block-quantised weights
+
+
+def reads_map(model: ModelSpec) -> bool:
+    return model.architecture in READS_MAP
+
+
+def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
+    return cyclic_placement(model, gpus, redundant)
+
+
+def limits(problem: Problem) -> list[Violation]:
+    found = uneven_nodes(problem.topology, "SGLang starts as many ranks on each node")
+    if not reads_map(problem.model):
+        return found
+    if problem.redundant and problem.model.architecture in WITHOUT_REDUNDANCY:
+        found.append(Violation("redundant", f"SGLang {VERSION} serves {problem.model.architecture} without redundant experts only; use --redundant 0"))
+    if problem.workload.phase == "decode" and problem.workload.tokens_per_rank > MOST_DISPATCH_TOKENS:
+        text = f"SGLang dispatches up to {MOST_DISPATCH_TOKENS} tokens a rank in low latency mode, not {problem.workload.tokens_per_rank}"
+        found.append(Violation("dispatch-tokens", text))
+    return found + deepep.limits(problem, pads_hidden=False)
+
+
+def emit(placement: Placement, problem: Problem, model_path: str) -> Emission:
+    """The map has a row for every decoder layer; a dense layer's row is the trivial map, which the engine walks but does not use."""
+    refuse_broken(placement, problem, limits(problem))
+    notes = _notes(placement, problem)
+    commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
+    title = f"{TITLE} {VERSION}, {problem.model.name} on {problem.gpus} GPUs"
+    launch = script.per_node(title, notes, problem.topology, commands)
+    rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
+    dense_P = (np.arange(placement.slots) % problem.model.experts).tolist()
+    expert_map = {KEY: [rows.get(layer, dense_P) for layer in range(problem.model.layers)]}
+    return Emission({MAP_NAME: dump_json(expert_map), "launch.sh": launch}, launch, tuple(notes))
+
+
+def read_map(value: Any) -> MapFile | None:
+    if not isinstance(value, dict) or KEY not in value:
+        return None
+    problems = [f"the key {key!r}: SGLang takes {KEY} alone and fails with a TypeError on any other" for key in value if key != KEY]
+    rows = value[KEY]
+    if not isinstance(rows, list) or not rows:
+        return MapFile("SGLang expert location", (), every_layer=True, problems=(*problems, f"{KEY} must be a list of rows, one for each layer"))
+    return MapFile("SGLang expert location", tuple(enumerate(rows)), every_layer=True, problems=tuple(problems))
+
+
+def _command(problem: Problem, model_path: str, node: int) -> list[str]:
+    """One node's command, as bash words."""
+    nodes = problem.topology.node_count
+    words = ["python3", "-m", "sglang.launch_server", "--model-path", script.quote(model_path), "--tp-size", str(problem.gpus)]
+    if nodes > 1:
+        words += ["--nnodes", str(nodes), "--node-rank", str(node), "--dist-init-addr", '"$HEAD_ADDRESS:20000"']
+    if not reads_map(problem.model):
+        return [*words, "--ep-size", str(math.gcd(problem.model.experts, problem.gpus))]
+    decode = problem.workload.phase == "decode"
+    if decode and problem.workload.tokens_per_rank > DISPATCH_TOKENS:
+        words = ["env", f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}", *words]
+    words += ["--ep-size", str(problem.gpus), "--attn-dp-size", str(problem.gpus), "--moe-dense-tp-size", "1"]
+    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"]
+    words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
+    return [*words, "--ep-dispatch-algorithm", "static"]
+
+
+def _notes(placement: Placement, problem: Problem) -> list[str]:
+    model = problem.model
+    if not reads_map(model):
+        text = f"WARNING: SGLang {VERSION} does not read a map for {model.architecture}; {MAP_NAME} is written for inspection, "
+        text += "the flags alone would serve the default placement. "
+        return [text + "launch.sh leaves the map and the redundant experts out: the plan's balance does not apply to this launch"]
+    notes = [f"SGLang {VERSION}: releases without --attn-dp-size want --dp-size {problem.gpus} --enable-dp-attention in its place"]
+    default = default_placement(model, problem.gpus, problem.redundant)
+    for row, layer in enumerate(placement.layer_ids):
+        if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
+            notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
+    return notes + deepep.neighbour_notes(problem.topology, problem.workload.phase)

@@ -1,0 +1,100 @@
+"""vLLM 0.33.0. It reads no map file: the flags reserve the redundant slots, and vLLM's own balancer fills them.
+
+The rules were read in its wheel; tests/engines holds the flags against its own parser.
+"""
+
+import json
+from typing import Any
+
+from planner.engines import Emission, MapFile, cyclic_placement, deepep, gpus_per_node, refuse_broken, script
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.rules import Violation
+from planner.topology import Topology
+
+NAME = "vllm"
+TITLE = "vLLM"
+VERSION = "0.33.0"
+REPLICA_RULE = "even"  # a hash of the token's row: 1/n over many tokens, but one token a rank always takes the first replica
+MOST_REDUNDANT = 1023
+STEP_INTERVAL = 3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
+RPC_PORT = 13345
+
+BALANCED = frozenset(
+    {  # model_type of the classes that are a MixtureOfExperts: for the others vLLM ignores its EPLB flags
+        *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "kimi_k3", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
+        *("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
+        *("ernie4_5_moe", "gemma4", "gemma4_text", "llama4", "llama4_text", "mimo_v2_flash", "mixtral", "nemotron_h", "step3p5"),
+    }
+)
+
+
+def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+    del model
+    return deepep.transport(phase, topology)
+
+
+def dispatch_dtype(model: ModelSpec) -> str:
+    return "fp8" if model.weight_dtype == "fp8" else "bf16"  # fp8 for block-quantised weights
+
+
+def reads_map(model: ModelSpec) -> bool:
+    del model
+    return False
+
+
+def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
+    return cyclic_placement(model, gpus, redundant)
+
+
+def limits(problem: Problem) -> list[Violation]:
+    found = deepep.limits(problem, pads_hidden=True)
+    if problem.redundant > MOST_REDUNDANT:
+        found.append(Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {problem.redundant}"))
+    if problem.redundant and problem.model.architecture not in BALANCED:
+        text = f"vLLM {VERSION} has no expert balancer for {problem.model.architecture}, and redundant experts only with it; use --redundant 0"
+        found.append(Violation("redundant", text))
+    return found
+
+
+def emit(placement: Placement, problem: Problem, model_path: str) -> Emission:
+    """Only the launch script: there is no file that vLLM 0.33.0 would load."""
+    refuse_broken(placement, problem, limits(problem))
+    notes = [_map_note(problem), *deepep.neighbour_notes(problem.topology, problem.workload.phase)]
+    commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
+    launch = script.per_node(f"{TITLE} {VERSION}, {problem.model.name} on {problem.gpus} GPUs", notes, problem.topology, commands)
+    return Emission({"launch.sh": launch}, launch, tuple(notes))
+
+
+def read_map(value: Any) -> MapFile | None:
+    del value
+    return None
+
+
+def _command(problem: Problem, model_path: str, node: int) -> list[str]:
+    """One node's command, as bash words. Node 0 serves; the others join it without an API server."""
+    counts = gpus_per_node(problem.topology)
+    words = ["vllm", "serve", script.quote(model_path), "--tensor-parallel-size", "1", "--data-parallel-size", str(problem.gpus)]
+    if len(counts) > 1:
+        words += ["--data-parallel-size-local", str(counts[node]), "--data-parallel-address", '"$HEAD_ADDRESS"', "--data-parallel-rpc-port", str(RPC_PORT)]
+    if node:
+        words += ["--data-parallel-start-rank", str(sum(counts[:node])), "--headless"]
+    backend = "deepep_low_latency" if problem.workload.phase == "decode" else "deepep_high_throughput"
+    words += ["--enable-expert-parallel", "--all2all-backend", backend]
+    if problem.model.architecture not in BALANCED:
+        return words
+    balancer = {"num_redundant_experts": problem.redundant, "step_interval": STEP_INTERVAL, "use_async": False}
+    return [*words, "--enable-eplb", "--eplb-config", script.quote(json.dumps(balancer, separators=(",", ":")))]
+
+
+def _map_note(problem: Problem) -> str:
+    if problem.model.architecture not in BALANCED:
+        return (
+            f"WARNING: vLLM {VERSION} does not read a map and has no expert balancer for {problem.model.architecture}: it serves its default placement, "
+            "one block of experts a GPU, not the plan's"
+        )
+    return (
+        f"WARNING: vLLM {VERSION} does not read a map: the plan's placement is not used. These flags reserve its {problem.redundant} redundant slots; "
+        f"vLLM starts from its default placement and places experts by its own balancer from about step {STEP_INTERVAL // 4} on"
+    )

@@ -1,0 +1,69 @@
+"""Run by an interpreter that has SGLang 0.5.23, on a machine without a GPU: what do these flags resolve to, and which slot does each rank use?
+
+stdin: {"model": folder with a config.json, "cases": [[flag, ...], ...]}. The last line of stdout is a list with one entry for each case:
+{"resolved": {...}, "map_read": bool, "shape": [layers, slots], "table": [rank][layer][expert] -> slot}, or {"error": text} where the engine refuses.
+Everything is the engine's own code; only the device is replaced, and torchvision, which SGLang imports but this question does not need.
+"""
+
+import importlib
+import json
+import logging
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from typing import Any
+from unittest.mock import MagicMock
+
+FIELDS = ("tp_size", "ep_size", "attn_dp_size", "nnodes", "moe_a2a_backend", "deepep_mode", "ep_dispatch_algorithm", "ep_num_redundant_experts", "enable_eplb")
+TORCHVISION = ("", ".io", ".ops", ".transforms", ".transforms.functional", ".transforms.v2", ".transforms.v2.functional")
+
+
+def sglang(module: str) -> Any:
+    return importlib.import_module(f"sglang.srt.{module}")
+
+
+def replace_torchvision() -> None:
+    for auto in ("image_processing", "modeling", "processing", "video_processing"):  # these look for it themselves: before it is replaced
+        importlib.import_module(f"transformers.models.auto.{auto}_auto")
+    for part in TORCHVISION:
+        module = MagicMock()
+        module.__spec__, module.__path__ = ModuleSpec(f"torchvision{part}", None), []
+        sys.modules[f"torchvision{part}"] = module
+
+
+def ask(model: str, flags: list[str]) -> dict[str, Any]:
+    args = sglang("server_args").prepare_server_args(["--model-path", model, "--skip-tokenizer-init", "--load-format", "dummy", "--device", "cuda", *flags])
+    args.resolve_once()
+    resolved = args.resolved_dict()
+    answer: dict[str, Any] = {"resolved": {field: resolved[field] for field in FIELDS}}
+    if resolved["init_expert_location"] != "trivial":
+        sglang("runtime_context").publish(args, role="scheduler")
+        config = sglang("arg_groups.model_override_base").model_config_of(args)
+        locate = sglang("eplb.expert_location").compute_initial_expert_location_metadata
+        ranks = [locate(config, rank) for rank in range(resolved["ep_size"])]
+        answer["map_read"] = ranks[0] is not None
+        if answer["map_read"]:
+            answer["shape"] = list(ranks[0].physical_to_logical_map.shape)
+            answer["table"] = [rank.logical_to_rank_dispatch_physical_map.tolist() for rank in ranks]
+    return answer
+
+
+def answer_or_error(model: str, flags: list[str]) -> dict[str, Any]:
+    try:
+        return ask(model, flags)
+    except Exception as error:  # noqa: BLE001 - the engine's refusal is the answer
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    logging.disable(logging.WARNING)
+    replace_torchvision()
+    sglang("eplb.expert_location").get_device = lambda: types.SimpleNamespace(device="cpu")
+    with sglang("runtime_context").override_platform(is_cuda=True):
+        answers = [answer_or_error(request["model"], flags) for flags in request["cases"]]
+    print(json.dumps(answers))  # noqa: T201 - a program
+
+
+if __name__ == "__main__":
+    main()
