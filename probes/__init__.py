@@ -1,0 +1,1 @@
+"""From hardware to values: what touches a machine. Only `planner.cli` imports it, and late."""

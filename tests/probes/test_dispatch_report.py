@@ -1,0 +1,85 @@
+"""The comparison of what ranks saw with the prediction: each check passes on the right account and fails on one wrong number."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probes.dispatch_job import DispatchJob, predict
+from probes.dispatch_report import PHASES, Seen, judge
+
+JOB = DispatchJob(
+    expert_LP=np.array([[0, 1]]),
+    share_LSP=np.ones((1, 1, 2)),
+    layer_ids=(4,),
+    experts=2,
+    top_k=2,
+    dispatch_width=64,
+    shares_LE=np.array([[0.5, 0.5]]),
+    node_G=np.array([0, 1]),
+    tokens_per_rank=10,
+    repeats=3,
+)
+
+
+def right_account() -> list[Seen]:
+    """Ten assignments of each rank to each GPU, 148 bytes there and 128 back (worked out in test_dispatch_job)."""
+    return [
+        Seen(
+            rank=rank,
+            side="plan",
+            row=0,
+            sent_bytes_G=[1480, 1480],
+            received_bytes_G=[1480, 1480],
+            sent_back_bytes_G=[1280, 1280],
+            received_back_bytes_G=[1280, 1280],
+            received=[[0, rank, 10], [1, rank, 10]],
+            misplaced="",
+            wrong_sums=[],
+            seconds={phase: [1.0 + rank, 9.0, 3.0 - rank] for phase in PHASES},
+        )
+        for rank in range(2)
+    ]
+
+
+def test_the_right_account_passes() -> None:
+    """All four checks, and the note that a CPU is no GPU."""
+    report = judge(JOB, right_account(), "cpu", 0, ["a note"])
+    assert report.ok
+    assert [check.name for check in report.checks] == ["sums", "holders", "assignments", "bytes"]
+    assert report.notes[0].startswith("ran on the CPU")
+    assert report.bytes_GG["plan"].tolist() == predict(JOB, "plan", 0).dispatch_bytes_GG.tolist()
+    assert judge(JOB, right_account(), "cuda", 0, []).notes == ()
+
+
+def test_seconds_are_the_slowest_rank_then_the_median() -> None:
+    """Ranks take (1, 9, 3) and (2, 9, 2) seconds: the slowest are (2, 9, 3), their median is 3."""
+    assert judge(JOB, right_account(), "cpu", 0, []).seconds_L["plan"]["combine"].tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "says"),
+    [
+        ({"wrong_sums": ["token 3"]}, "sums", "layer 4 (plan): token 3"),
+        ({"misplaced": "slot 1"}, "holders", "layer 4 (plan): slot 1"),
+        ({"received": [[0, 1, 10], [1, 1, 9]]}, "assignments", "layer 4 (plan): rank 1 sent expert 1 to GPU 1 9 times, predicted 10"),
+        ({"received": [[0, 1, 10]]}, "assignments", "layer 4 (plan): rank 1 sent expert 1 to GPU 1 0 times, predicted 10"),
+        ({"sent_bytes_G": [1480, 1481]}, "bytes", "layer 4 (plan): dispatch, sent: rank 1 to rank 1 1,481 bytes, predicted 1,480"),
+        ({"received_bytes_G": [0, 1480]}, "bytes", "layer 4 (plan): dispatch, received: rank 0 to rank 1 0 bytes, predicted 1,480"),
+        ({"sent_back_bytes_G": [1, 1280]}, "bytes", "layer 4 (plan): combine, sent: rank 1 to rank 0 1 bytes, predicted 1,280"),
+        ({"received_back_bytes_G": [1, 1280]}, "bytes", "layer 4 (plan): combine, received: rank 0 to rank 1 1 bytes, predicted 1,280"),
+    ],
+)
+def test_one_wrong_number_fails_its_check_alone(change: dict[str, Any], check: str, says: str) -> None:
+    """The detail names layer, side, ranks and both values."""
+    first, second = right_account()
+    report = judge(JOB, [first, replace(second, **change)], "cpu", 0, [])
+    assert {entry.name: entry.detail for entry in report.checks if not entry.ok} == {check: says}
+    assert not report.ok
+
+
+def test_a_missing_account_is_never_a_success() -> None:
+    """A rank whose results are not there cannot be right."""
+    with pytest.raises(RuntimeError, match="incomplete"):
+        judge(JOB, right_account()[:1], "cpu", 0, [])
