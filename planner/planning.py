@@ -1,0 +1,119 @@
+"""From what a person asked to a judged plan: pose the problem, choose R, run a method, compare with doing nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost import cost
+from planner.engines import default_placement
+from planner.errors import Infeasible
+from planner.load import LoadProfile
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.plan import Origin, Plan, judged
+from planner.problem import Problem, Workload, check_slots
+from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
+from planner.solve import Progress, auto, cpsat, find_method
+from planner.solve.arrays import Solved
+from planner.topology import Topology
+
+AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
+AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
+AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
+
+Pose = Callable[[int], Problem]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to look for an answer. A budget in seconds makes the answer depend on the machine; without one it does not."""
+
+    method: str = "auto"
+    seed: int = 0
+    budget_seconds: float | None = None
+    progress: Progress | None = None
+
+
+def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
+    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit."""
+
+    def pose(redundant: int) -> Problem:
+        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes)
+
+    return pose
+
+
+def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) -> tuple[int, str]:
+    """The fewest redundant experts whose refined plan is predicted within 2 % of the best R tried, and a sentence that says so. Fitted load only."""
+    least = -model.experts % gpus
+    seconds: dict[int, float] = {}
+    for step in range(AUTO_STEPS):
+        redundant = least + step * gpus
+        if search.progress:
+            search.progress(step / AUTO_STEPS, f"trying R = {redundant}")
+        try:
+            problem = pose(redundant)
+        except Infeasible:
+            if not seconds:
+                raise
+            break
+        if seconds and not _leaves_room(problem):
+            break
+        seconds[redundant] = cost(in_expectation(problem), find_method("refine")(in_expectation(problem), seed=search.seed)).total_seconds
+    chosen = min(count for count, found in seconds.items() if found <= min(seconds.values()) * (1 + AUTO_TOLERANCE))
+    tried = ", ".join(f"R={count} {found * 1e3:.4g} ms" for count, found in seconds.items())
+    return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
+
+
+def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
+    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
+    problem = pose(redundant)
+    solved = _search(in_expectation(problem), search)
+    baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
+    least = -problem.model.experts % problem.gpus
+    if redundant != least:
+        fewest = pose(least)
+        baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
+    return judged(
+        problem,
+        solved.placement,
+        proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
+        held_out_load=held_out_load,
+        baselines=baselines,
+        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+    )
+
+
+def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
+    """What the judge could not follow to the letter."""
+    if problem.replica_rule != "nearest-static" or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
+        return ()
+    return ("the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",)
+
+
+def _search(problem: Problem, search: Search) -> Solved:
+    settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
+    if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
+        return auto.solve_with_bounds(problem, score=partial(_layer_seconds, problem), **settings)
+    if search.method == "cpsat":
+        return cpsat.solve_with_bounds(problem, **settings)
+    placement = find_method(search.method)(problem, **settings)
+    return Solved(placement, np.zeros(len(placement.layer_ids)))
+
+
+def in_expectation(problem: Problem) -> Problem:
+    """The same problem under a rule that costs less to evaluate and has the same mean; a solver searches with it, the judge does not."""
+    return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
+
+
+def _layer_seconds(problem: Problem, placement: Placement) -> npt.NDArray[np.float64]:
+    return cost(problem, placement).layer_seconds_L
+
+
+def _leaves_room(problem: Problem) -> bool:
+    memory_G = np.array([gpu.model.memory_bytes for gpu in problem.topology.gpus])
+    return bool((problem.free_bytes_G >= AUTO_FREE_SHARE * memory_G).all())

@@ -1,0 +1,143 @@
+"""What a person asks, as text, made into values: names and files are looked up, and every assumption that fills a gap is written down."""
+
+import hashlib
+import platform
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import planner
+from planner.catalog import find_model
+from planner.cost import Cost, cost
+from planner.engines import Engine, find_engine
+from planner.errors import BadInput
+from planner.load import LoadProfile
+from planner.load_files import read_load
+from planner.load_shipped import shipped_load, uniform_load
+from planner.load_split import split_windows
+from planner.model import ModelSpec
+from planner.plan import Origin, Plan
+from planner.plan_file import read_plan
+from planner.planning import Search, choose_redundant, make_plan, poser
+from planner.problem import Problem, Workload
+from planner.solve import Progress
+from planner.topology import Topology
+from planner.topology_yaml import read_topology
+
+DEFAULT_TOPOLOGY = "hgx-h100"
+TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
+
+
+@dataclass(frozen=True)
+class Question:
+    """The flags of `moeplan solve`; None is a flag that was not given."""
+
+    model: str
+    topology: str | None = None
+    load_files: tuple[Path, ...] = ()
+    redundant: int | None = None  # None: chosen by predicted time
+    ep: int | None = None
+    engine: str | None = None
+    method: str = "auto"
+    seed: int = 0
+    budget_seconds: float | None = None
+    phase: str = "decode"
+    tokens_per_rank: int | None = None
+    transport: str | None = None
+    replica_rule: str | None = None
+    held_out: float = 1 / 3
+    kv_floor_bytes: float = 0.0
+
+
+def answer(question: Question, progress: Progress | None = None) -> Plan:
+    """Look everything up, solve and judge."""
+    model = find_model(question.model)
+    engine = find_engine(question.engine) if question.engine else None
+    topology, topology_notes = find_topology(question.topology, question.ep)
+    whole_load = find_load(question.load_files, model)
+    load, held_out_load = split_windows(whole_load, question.held_out)
+    workload = _workload(question, model, topology, engine)
+    replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
+    pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
+    search = Search(question.method, question.seed, question.budget_seconds, progress)
+    redundant = question.redundant
+    redundant_notes: tuple[str, ...] = ()
+    if redundant is None:
+        redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
+        redundant_notes = (why,)
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes)
+    origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
+    return make_plan(pose, redundant, search, origin, held_out_load)
+
+
+def re_evaluate(plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine_name: str | None) -> tuple[Problem, Cost, tuple[str, ...]]:
+    """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
+    problem, placement, _ = read_plan(plan_file)
+    notes: tuple[str, ...] = ()
+    if topology_text:
+        topology, _ = find_topology(topology_text, problem.gpus)
+        problem = replace(problem, topology=topology)
+    if load_files:
+        load = read_load(load_files, problem.model)
+        problem, notes = replace(problem, load=load), load.notes
+    if engine_name:
+        engine = find_engine(engine_name)
+        transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
+        workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
+        problem = replace(problem, workload=workload, replica_rule=engine.REPLICA_RULE)
+    return problem, cost(problem, placement), notes
+
+
+def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
+    """The topology asked for, cut to the EP size where one is given, and notes on what was assumed."""
+    topology = read_topology(text or DEFAULT_TOPOLOGY)
+    notes = () if text else (f"no topology given: the preset {DEFAULT_TOPOLOGY} was assumed, one node of {topology.gpu_count} GPUs",)
+    if ep is None or ep == topology.gpu_count:
+        return topology, notes
+    sizes = [len(node.gpus) for node in topology.nodes]
+    if 0 < ep <= sizes[0]:
+        return topology.select(1, ep), notes
+    whole = [sum(sizes[:count]) for count in range(1, len(sizes) + 1)]
+    if ep not in whole:
+        shown = ", ".join(map(str, whole[:8])) + (", ..." if len(whole) > 8 else "")
+        raise BadInput(f"--ep {ep}: {topology.name} has whole nodes for EP sizes {shown}, or up to {sizes[0]} GPUs of its first node")
+    return topology.select(whole.index(ep) + 1), notes
+
+
+def find_load(files: tuple[Path, ...], model: ModelSpec) -> LoadProfile:
+    """The load in the files; where none are given the profile shipped for the model, else an even one that says so."""
+    if files:
+        return read_load(files, model)
+    return shipped_load(model) or uniform_load(model)
+
+
+def _workload(question: Question, model: ModelSpec, topology: Topology, engine: Engine | None) -> Workload:
+    dispatch_dtype = engine.dispatch_dtype(model) if engine else ("fp8" if model.weight_dtype == "fp8" else "bf16")
+    transport = question.transport or (engine.transport(question.phase, topology, model) if engine else _usual_transport(question.phase, topology))
+    tokens = question.tokens_per_rank if question.tokens_per_rank is not None else TOKENS_PER_RANK[question.phase]
+    return Workload(tokens, question.phase, dispatch_dtype, "bf16", transport)
+
+
+def _usual_transport(phase: str, topology: Topology) -> str:
+    if phase == "decode":
+        return "slot"
+    return "rank" if min(topology.node_count, topology.domain_count) == 1 else "node"
+
+
+def _model_notes(model: ModelSpec) -> tuple[str, ...]:
+    return (f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed",) if model.dtype_assumed else ()
+
+
+def _provenance(question: Question, model: ModelSpec, topology: Topology, load: LoadProfile) -> dict[str, object]:
+    """What the plan was made from and with. No clock, so that the same question gives the same bytes."""
+    return {
+        "moeplan": planner.__version__,
+        "method": question.method,
+        "seed": question.seed,
+        "budget_seconds": question.budget_seconds,
+        "model_source": model.source,
+        "topology_source": topology.source,
+        "topology_sha256": topology.digest(),
+        "load_source": load.source,
+        "load_sha256": hashlib.sha256(load.tokens_WLE.tobytes()).hexdigest(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+    }

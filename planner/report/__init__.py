@@ -1,0 +1,1 @@
+"""What a person reads: tables and pictures made of values. Nothing here prints."""

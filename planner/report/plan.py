@@ -1,0 +1,119 @@
+"""A plan as tables for a terminal: what it is predicted to do, beside doing nothing, and what each figure rests on."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.constants import COMPUTE, DISPATCH
+from planner.cost import Cost
+from planner.plan import Plan
+from planner.plan_file import memory_to_dict
+from planner.problem import Problem
+from planner.units import human_bytes, human_seconds
+
+WORTH_IT = 0.01  # a gain below this share of the step is called no gain
+
+
+def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
+    """Everything a person needs to decide whether to load the plan."""
+    return Group(_headline(plan), costs_table(plan), layers_table(plan, worst), _evidence(plan))
+
+
+def verdict(plan: Plan) -> str:
+    """One sentence: is the plan worth loading, on load it was not fitted to where there is some?"""
+    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
+    before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
+    gain, where = 1 - after / before, "held-out" if plan.held_out else "fitted"
+    if gain < WORTH_IT:
+        return f"Doing nothing wins: '{best.name}' is predicted {human_seconds(before)} a step on {where} load, this plan {human_seconds(after)}."
+    return f"The plan is predicted to take {gain:.1%} less time a step than the best default ('{best.name}') on {where} load."
+
+
+def costs_table(plan: Plan) -> Table:
+    table = _table_of_costs("placement", "R", "load")
+    rows = [("this plan", plan.problem.redundant, plan.fitted, plan.held_out)]
+    rows += [(baseline.name, baseline.redundant, baseline.fitted, baseline.held_out) for baseline in plan.baselines]
+    for name, redundant, fitted, held_out in rows:
+        table.add_row(name, str(redundant), "fitted", *_cost_cells(fitted))
+        if held_out:
+            table.add_row("", "", "held-out", *_cost_cells(held_out))
+    return table
+
+
+def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> RenderableType:
+    """One placement on one load, for `moeplan evaluate`."""
+    table = _table_of_costs("rule", "transport")
+    table.add_row(problem.replica_rule, problem.workload.transport, *_cost_cells(found))
+    lines = [f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}", *(f"Note: {note}" for note in notes)]
+    return Group(Text("\n".join(lines)), table)
+
+
+def layers_table(plan: Plan, worst: int) -> Table:
+    """The layers with the busiest GPUs, with their bound."""
+    fitted, held_out = plan.fitted, plan.held_out
+    order = sorted(range(len(fitted.layer_ids)), key=lambda row: (-fitted.max_over_mean_L[row], fitted.layer_ids[row]))[:worst]
+    table = Table(title=f"Layers with the busiest GPUs (worst {len(order)} of {len(fitted.layer_ids)})", title_justify="left")
+    for name in ("layer", "max/mean fitted", "held-out", "bound", "gap", "bound from"):
+        table.add_column(name, justify="left" if name == "bound from" else "right")
+    for row in order:
+        bound = plan.bound.load_L[row] / fitted.load_LG[row].mean()
+        table.add_row(
+            str(fitted.layer_ids[row]),
+            f"{fitted.max_over_mean_L[row]:.4f}",
+            f"{held_out.max_over_mean_L[row]:.4f}" if held_out else "-",
+            f"{bound:.4f}",
+            f"{fitted.max_over_mean_L[row] / bound - 1:.2%}",
+            plan.bound.reason_L[row],
+        )
+    return table
+
+
+def _headline(plan: Plan) -> Text:
+    problem = plan.problem
+    memory = memory_to_dict(problem)
+    experts, replicas, free = (human_bytes(memory[key]) for key in ("expert_weights_bytes", "replica_bytes", "free_bytes"))
+    held_out = f"{plan.held_out_load.windows} held out" if plan.held_out_load else "none held out: figures on unseen load need at least two windows"
+    lines = [
+        f"{problem.model.name} on {problem.topology.name}: {len(problem.model.placed_layer_ids)} layers x {problem.model.experts} experts",
+        f"{problem.gpus} GPUs x {problem.slots_per_gpu} slots (R = {problem.redundant}) · method {plan.origin.method}",
+        f"engine {plan.origin.engine or 'none'} · replica rule {problem.replica_rule} · transport {problem.workload.transport}",
+        f"{problem.workload.phase}, {problem.workload.tokens_per_rank} tokens a rank",
+        f"load: {problem.load.source}; {problem.load.windows} {problem.load.window_unit}(s) fitted, {held_out}",
+        f"memory a GPU: {experts} experts + {replicas} replicas, {free} left for everything else",
+        f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
+        verdict(plan),
+    ]
+    return Text("\n".join(lines))
+
+
+def _evidence(plan: Plan) -> Text:
+    kinds = sorted({resource.rate.evidence.kind for resource in plan.problem.topology.resources})
+    lines = [
+        f"Rates of the topology: {', '.join(kinds) or 'none'}. Dispatch: {DISPATCH[plan.problem.workload.transport].source}. Compute: {COMPUTE.source}.",
+        *(f"Note: {note}" for note in plan.origin.notes),
+    ]
+    return Text("\n".join(lines), style="dim")
+
+
+def _table_of_costs(*keys: str) -> Table:
+    table = Table(title="Predicted step, all layers", title_justify="left")
+    for name in (*keys, "total", "dispatch", "compute", "combine", "max/mean", "balancedness", "cross-node", "bottleneck"):
+        table.add_column(name, justify="left" if name in ("placement", "load", "rule", "transport", "bottleneck") else "right")
+    return table
+
+
+def _cost_cells(cost: Cost) -> tuple[str, ...]:
+    return (
+        human_seconds(cost.total_seconds),
+        human_seconds(float(cost.dispatch_seconds_L.sum())),
+        human_seconds(float(cost.compute_seconds_L.sum())),
+        human_seconds(float(cost.combine_seconds_L.sum())),
+        f"{cost.max_over_mean:.4f}",
+        f"{1 / cost.max_over_mean:.4f}",
+        f"{cost.cross_node_share:.1%}",
+        cost.bottleneck,
+    )
+
+
+def _judged_on(held_out: Cost | None, fitted: Cost) -> Cost:
+    return held_out or fitted

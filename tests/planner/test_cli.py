@@ -1,0 +1,211 @@
+"""The command line as a person and a script meet it: exit codes, one-line faults, files whole or not at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from planner.cli import main
+
+SMALL = ["--topology", "hgx-h100:2x2", "--redundant", "4", "--method", "greedy"]
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def solved(path: Path, *flags: str) -> Path:
+    result = run("solve", "--model", "mixtral", *(flags or SMALL), "-o", str(path))
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def fault(result: Result) -> str:
+    """The one line that a fault prints."""
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert result.stdout == ""
+    return lines[0]
+
+
+def test_solve_needs_no_flag_but_the_model(tmp_path: Path) -> None:
+    """The promise of the first line of the README; the file has the keys that others rely on."""
+    value = json.loads(solved(tmp_path / "plan.json", "--seed", "0").read_text())
+    assert value["schema"] == "moeplan/plan/1"
+    assert value["model"]["name"] == "mistralai/Mixtral-8x7B-v0.1"
+    assert list(value["placement"]) == [str(layer) for layer in range(32)]
+    assert all(len(row) == value["gpus"] * value["slots_per_gpu"] for row in value["placement"].values())
+    assert {"bound", "predicted", "provenance"} <= set(value)
+
+
+def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
+    """No clock, no path and no unordered set gets into a plan."""
+    first, second = solved(tmp_path / "a.json"), solved(tmp_path / "b.json")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_json_output_is_the_plan_file(tmp_path: Path) -> None:
+    """`--json` prints the same value that `-o` writes."""
+    result = run("solve", "--model", "mixtral", *SMALL, "-o", tmp_path / "plan.json", "--json")
+    assert json.loads(result.stdout) == json.loads((tmp_path / "plan.json").read_text())
+
+
+def test_solve_reports_what_a_person_decides_by() -> None:
+    """Balance fitted and held-out, the phases, the bottleneck, the bound, memory, and doing nothing."""
+    result = run("solve", "--model", "mixtral", *SMALL)
+    words = ("held-out", "dispatch", "compute", "combine", "bottleneck", "cross-node", "bound", "memory a GPU", "same R", "R = 0", "mean share of the measured")
+    for word in words:
+        assert word in result.stdout, word
+
+
+@pytest.mark.parametrize("engine", ["sglang", "trtllm", "vllm"])
+def test_emit_then_check(engine: str, tmp_path: Path) -> None:
+    """What is emitted passes our own check, file by file."""
+    plan = solved(tmp_path / "plan.json")
+    result = run("emit", plan, "--engine", engine, "-o", tmp_path / engine)
+    assert result.exit_code == 0, result.output
+    written = sorted((tmp_path / engine).iterdir())
+    assert written
+    for path in written:
+        if path.suffix in (".json", ".yaml") and "option" not in path.name:
+            assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 0
+
+
+def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
+    """On an even load an even placement has max/mean 1, and on two equal nodes half of the even split crosses."""
+    plan = solved(tmp_path / "plan.json", "--topology", "hgx-h100:2x4", "--redundant", "0")
+    np.savez(tmp_path / "even.npz", counts=np.full((32, 8), 1000))
+    result = run("evaluate", plan, "--load", tmp_path / "even.npz", "--topology", "hgx-h100:2x4", "--json")
+    value = json.loads(result.stdout)
+    assert [layer["max_over_mean"] for layer in value["layers"]] == pytest.approx([1.0] * 32)
+    assert value["cross_node_share"] == pytest.approx(0.5)
+    assert value["total_seconds"] > 0
+
+
+def test_evaluate_on_a_machine_of_another_size_is_refused(tmp_path: Path) -> None:
+    """A plan for 4 GPUs says nothing about 3."""
+    plan = solved(tmp_path / "plan.json")
+    assert "--ep 4" in fault(run("evaluate", plan, "--topology", "hgx-h100:1x3"))
+
+
+def test_check_finds_a_spoilt_plan(tmp_path: Path) -> None:
+    """A duplicate on a GPU, a missing layer and a doctored figure are each named; exit 2."""
+    plan = solved(tmp_path / "plan.json")
+    assert run("check", plan).exit_code == 0
+
+    def spoil(change: Callable[[dict[str, Any]], None]) -> Path:
+        value = json.loads(plan.read_text())
+        change(value)
+        path = tmp_path / "spoilt.json"
+        path.write_text(json.dumps(value))
+        return path
+
+    def duplicate(value: dict[str, Any]) -> None:
+        row = value["placement"]["7"]
+        row[1] = row[0]
+
+    def doctor(value: dict[str, Any]) -> None:
+        value["predicted"]["fitted"]["max_over_mean"] -= 0.01
+
+    assert run("check", spoil(duplicate)).exit_code == 2
+    assert run("check", spoil(lambda value: value["placement"].pop("31"))).exit_code == 2
+    assert "recomputed" in run("check", spoil(doctor)).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["solve", "--model", "mixtrall"], "nearest are 'mixtral'"),
+        (["solve", "--model", "mixtral", "--topology", "hgx-h10"], "hgx-h100"),
+        (["solve", "--model", "mixtral", "--engine", "sgland"], "sglang"),
+        (["solve", "--model", "mixtral", "--method", "refin"], "refine"),
+        (["solve", "--model", "mixtral", "--redundant", "3", "--topology", "hgx-h100:1x4"], "0, 4, 8"),
+        (["solve", "--model", "mixtral", "--redundant", "-1"], "--redundant"),
+        (["solve", "--model", "mixtral", "--redundant", "99999999999999"], "at most"),
+        (["solve", "--model", "mixtral", "--ep", "7", "--topology", "hgx-h100:2x4"], "--ep 7"),
+        (["solve", "--model", "mixtral", "--ep", "0"], "--ep 0"),
+        (["solve", "--model", "mixtral", "--tokens-per-rank", "0"], "at least 1"),
+        (["solve", "--model", "mixtral", "--transport", "pigeon"], "slot, rank, node, allgather"),
+        (["solve", "--model", "mixtral", "--kv-floor", "much"], "80 GB"),
+        (["solve", "--model", "mixtral", "--held-out", "1.5"], "held-out"),
+        (["solve", "--model", "mixtral", "--load", "/nowhere.csv"], "/nowhere.csv"),
+        (["solve", "--model", "mixtral", "--load", "/"], "directory"),
+        (["topology", "show", "hgx-h100:0"], "hgx-h100:0"),
+        (["emit", "/nowhere.json", "--engine", "sglang", "-o", "x"], "/nowhere.json"),
+        (["validate", "/nowhere.json"], "/nowhere.json"),
+        (["check", "/dev/null"], "/dev/null"),
+    ],
+)
+def test_bad_input_gets_one_line_that_helps(arguments: list[str], words: str) -> None:
+    """What, where, which value, what to do; exit 2; nothing on stdout."""
+    assert words in fault(run(*arguments))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff" * 50, b'{"schema": "moeplan/plan/1"', b'{"schema": "moeplan/plan/1"}', b"[]", b"[" * 100_000])
+def test_broken_plan_files_are_refused_by_every_reader(content: bytes, tmp_path: Path) -> None:
+    """Empty, binary, truncated, hollow, foreign and nested files: one line from each command that reads a plan."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    for arguments in (["evaluate"], ["emit", "--engine", "sglang", "-o", str(tmp_path / "out")], ["validate"], ["check"]):
+        assert str(path) in fault(run(*arguments, path))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_solve_leaves_the_old_plan(tmp_path: Path) -> None:
+    """Files are replaced whole or not at all."""
+    plan = solved(tmp_path / "plan.json")
+    before = plan.read_bytes()
+    assert run("solve", "--model", "mixtral", "--redundant", "3", "-o", plan).exit_code == 2
+    assert plan.read_bytes() == before
+    assert "cannot be written" in run("solve", "--model", "mixtral", *SMALL, "-o", tmp_path / "absent" / "plan.json").stderr
+
+
+def test_interrupt_ends_solve_with_one_line_and_no_file(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of a long solve: exit 130, one line, nothing half-written."""
+    command = [
+        sys.executable,
+        "-m",
+        "planner",
+        "solve",
+        "--model",
+        "deepseek-v3",
+        "--topology",
+        "hgx-h100:128",
+        "--redundant",
+        "1792",
+        "-o",
+        str(tmp_path / "plan.json"),
+    ]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, "COLUMNS": "120"})
+    time.sleep(2.5)  # imports take about one second; the solve several
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert len(errors.strip().splitlines()) == 1
+    assert "interrupted" in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    """An example in every --help, so that nobody has to guess the syntax."""
+
+    def walk(command: Any, path: list[str]) -> None:
+        if hasattr(command, "commands"):
+            for name, child in sorted(command.commands.items()):
+                walk(child, [*path, name])
+            return
+        result = run(*path, "--help")
+        assert result.exit_code == 0
+        assert "Example: moeplan " + " ".join(path) in " ".join(result.output.split())
+
+    walk(main, [])
