@@ -20,7 +20,8 @@ def cli_page() -> str:
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """The command's path and help, then those of the commands below it by name; 100 columns whatever the terminal."""
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for below in command.list_commands(context):

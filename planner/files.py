@@ -110,7 +110,7 @@ def parse_yaml(text: str, name: str) -> Any:
                 raise BadInput(f"{name}: line {line}: YAML aliases are not accepted; write the value out")
             depth += isinstance(event, yaml.events.CollectionStartEvent) - isinstance(event, yaml.events.CollectionEndEvent)
             if depth > DEEPEST_YAML:
-                raise BadInput(f"{name}: the YAML is nested too deeply to be one of our files")
+                raise BadInput(f"{name}: not readable YAML (nested too deeply to be one of our files)")
         return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader that accepts less
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -102,13 +102,14 @@ class Nic:
 
 @dataclass(frozen=True)
 class Node:
-    """One host. `pcie` is None where it is not known."""
+    """One host. `pcie` is None where it is not known; `faults` are sentences of whoever looked at it, for a person to read."""
 
     gpus: tuple[GpuModel, ...]
     nvlink: NvLink = NvLink()
     pcie: Pcie | None = None
     nics: tuple[Nic, ...] = ()
     name: str = ""
+    faults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"node '{self.name}'" if self.name else "node"

@@ -134,7 +134,7 @@ def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise BadInput(f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one")
-    check_keys({key: value.get(key) for key in _REQUIRED if key in value}, where, _REQUIRED)
+    check_keys({key: value.get(key) for key in (*_REQUIRED, *_OPTIONAL) if key in value}, where, _REQUIRED, _OPTIONAL)
     model = _model(value["model"], where)
     load = _load(value["load"], model, f"{where}: load")
     workload = _workload(value["workload"], where)
@@ -165,6 +165,9 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
     "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict, "placement": dict,
     "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
 }  # fmt: skip
+
+
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"kv_floor_bytes": (int, float)}
 
 
 def _model(value: dict[str, Any], where: str) -> ModelSpec:

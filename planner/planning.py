@@ -12,6 +12,7 @@ from planner.cost import cost
 from planner.engines import default_placement
 from planner.errors import Infeasible
 from planner.load import LoadProfile
+from planner.load_split import merge_windows
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
@@ -23,6 +24,8 @@ from planner.topology import Topology
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
 AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
+MOST_WINDOWS = 8  # over which candidates are compared
+WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
 Pose = Callable[[int], Problem]
@@ -63,7 +66,9 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
             break
         if seconds and not _leaves_room(problem):
             break
-        seconds[redundant] = cost(in_expectation(problem), find_method("refine")(in_expectation(problem), seed=search.seed)).total_seconds
+        searched = in_expectation(problem)
+        placement = find_method("refine")(searched, seed=search.seed)
+        seconds[redundant] = float(mean_layer_seconds(searched, fitted_windows(searched), placement).sum())
     chosen = min(count for count, found in seconds.items() if found <= min(seconds.values()) * (1 + AUTO_TOLERANCE))
     tried = ", ".join(f"R={count} {found * 1e3:.4g} ms" for count, found in seconds.items())
     return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
@@ -98,7 +103,7 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 def _search(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
     if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
-        return auto.solve_with_bounds(problem, score=partial(_layer_seconds, problem), **settings)
+        return auto.solve_with_bounds(problem, score=partial(mean_layer_seconds, problem, fitted_windows(problem)), **settings)
     if search.method == "cpsat":
         return cpsat.solve_with_bounds(problem, **settings)
     placement = find_method(search.method)(problem, **settings)
@@ -110,8 +115,16 @@ def in_expectation(problem: Problem) -> Problem:
     return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
 
 
-def _layer_seconds(problem: Problem, placement: Placement) -> npt.NDArray[np.float64]:
-    return cost(problem, placement).layer_seconds_L
+def fitted_windows(problem: Problem) -> list[LoadProfile]:
+    """The fitted load in a few windows, one profile each; fewer where evaluating one is expensive."""
+    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
+    merged = merge_windows(problem.load, int(min(max(affordable, 1), MOST_WINDOWS)))
+    return [merged.with_windows([window]) for window in range(merged.windows)]
+
+
+def mean_layer_seconds(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
+    """Predicted seconds of each layer, averaged over the windows: a placement that fits their sum alone fits none of them, nor the next."""
+    return np.asarray(np.mean([cost(problem, placement, window).layer_seconds_L for window in windows], axis=0))
 
 
 def _leaves_room(problem: Problem) -> bool:

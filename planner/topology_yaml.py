@@ -10,6 +10,7 @@
         nvlink: {kind: switch, islands: [{gpus: [0, 1, ...], rate: RATE}]}       # or kind: mesh | bridge, pairs: [{gpus: [[0, 1], ...], rate: RATE}]
         pcie: {rate: RATE, sockets: [0, 0, ...], switches: [{gpus: [[0, 1], ...], nics: [[0], ...], uplink: RATE}], inter_socket: RATE}
         nics: [{gpus: [[0], [1], ...], rails: [0, 1, ...], rate: RATE, names: [...], socket: 0}]
+        faults: [a sentence, ...]   # optional: what was found wrong with them
     fabric: {kind: rail, nodes_per_leaf: 32, oversubscription: 1, nvlink_domain_nodes: 1, evidence: assumed, source: why}
 
 RATE is {value: 450 GB/s, evidence: preset, source: publication}, per direction; `rate` may be a list with one RATE for each GPU. What is not known is left out.
@@ -90,7 +91,7 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
 
 
 def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:
-    check_keys(entry, where, {"gpus": (dict, list)}, {"count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list})
+    check_keys(entry, where, {"gpus": (dict, list)}, {"count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list, "faults": list})
     count = entry.get("count", 1)
     if not 1 <= count <= LARGEST_GPUS:
         raise BadInput(f"{where}: 'count' is {count}; a machine has 1 to {LARGEST_GPUS:,} nodes")
@@ -99,7 +100,7 @@ def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]
     nvlink = _nvlink(entry["nvlink"], f"{where}: nvlink") if "nvlink" in entry else NvLink()
     pcie = _pcie(entry["pcie"], len(gpus), f"{where}: pcie") if "pcie" in entry else None
     try:
-        node = Node(gpus, nvlink, pcie, nics)
+        node = Node(gpus, nvlink, pcie, nics, faults=tuple(map(str, entry.get("faults", []))))
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
     names = entry.get("names", [])

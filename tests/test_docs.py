@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from docs.make_cli_page import cli_page
 from docs.make_structure_page import structure_page
 from planner import __version__
+from planner.files import parse_yaml, read_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -104,6 +105,12 @@ def test_commands_are_found() -> None:
 def test_files_are_found() -> None:
     """Guards the tests above: a block with a name is a file, one without is not."""
     assert files("```csv name=load.csv\na,b\n1,2\n```\n\n```json\n{}\n```\n") == {"load.csv": "a,b\n1,2\n"}
+
+
+def test_tutorial_uses_the_machine_of_the_tests() -> None:
+    """The machine that the tutorial solves by hand is the one that the tests solve by hand."""
+    shown = files((ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))["two-nodes.yaml"]
+    assert parse_yaml(shown, "tutorial") == read_yaml(ROOT / "tests/data/two-nodes.yaml")
 
 
 def test_readme_shows_a_command() -> None:

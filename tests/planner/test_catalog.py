@@ -138,7 +138,7 @@ def test_unknown_name_gives_the_nearest_and_how_to_list_all() -> None:
     assert "unknown model 'mixtrall'" in message
     assert "'mixtral'" in message
     assert message.count("'") >= 8
-    assert "moeplan models" in message
+    assert "moeplan model list" in message
 
 
 @pytest.mark.parametrize("text", ["", " ", "x" * 5000, "a\0b", "~nobody-at-all/x", "two\nlines"])

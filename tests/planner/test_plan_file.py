@@ -49,6 +49,13 @@ def test_no_value_of_another_kind_raises_anything_but_bad_input(key: str, wrong:
         plan_from_dict({**value, key: wrong}, "plan.json")
 
 
+@pytest.mark.parametrize("wrong", [None, True, "x", [], -1, float("nan")])
+def test_a_memory_floor_that_is_no_size_is_refused(wrong: object, value: dict[str, Any]) -> None:
+    """The one optional key is checked like the others."""
+    with pytest.raises(BadInput):
+        plan_from_dict({**value, "kv_floor_bytes": wrong}, "plan.json")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.dispatch import draw_tokens
 from planner.problem import Problem
 from planner.replica import RULES
-from planner.traffic import Routing, assignments_SP, inclusion_E, message_bytes, messages_GG, units
+from planner.traffic import Routing, _hit_chance_SX, assignments_SP, inclusion_E, message_bytes, messages_GG, units
 from tests.planner.engines.examples import machine
 from tests.planner.small import BEST_ROW, Ints, placed, question, random_row
 
@@ -147,6 +147,14 @@ def test_replicas_at_one_place_are_one_expert_there(transport: str) -> None:
     problem = question([1, 1], machine(2, 2), 1, "even", top_k=2, tokens_per_rank=8, transport=transport)
     sent_GG = messages_GG(problem, routing(problem, np.array([0, 0, 1, 1])))
     assert sent_GG[0].tolist() == pytest.approx({"rank": [4, 4, 4, 4], "node": [8, 8, 8, 0]}[transport])  # GPU 0 also forwards what GPU 2 sends
+
+
+def test_hit_chances_of_distinct_experts() -> None:
+    """Two of 8 equal experts, two at each of four places: 15 of the 28 pairs miss a place. The order of experts at a place does not matter."""
+    place_C = np.repeat(np.arange(4), 2)
+    assert _hit_chance_SX(np.full((1, 8), 0.25), place_C, 2)[0] == pytest.approx([1 - 15 / 28] * 4)
+    one_SX, other_SX = (_hit_chance_SX(np.array([pair + [0.1, 0.2] * 3]), place_C, 2) for pair in ([0.8, 0.3], [0.3, 0.8]))
+    assert one_SX.tolist() == other_SX.tolist()
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=12).filter(any), st.integers(1, 12))
