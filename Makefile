@@ -25,8 +25,8 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	$(MOEPLAN) emit demo/plan.json --engine vllm -o demo/vllm
 	@echo; echo '== 3. Check: read the plan and each map back and judge them'
 	$(MOEPLAN) check demo/plan.json
-	$(MOEPLAN) check demo/sglang/expert_location.json --model mixtral --ep 4
-	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml --model mixtral --ep 4
+	$(MOEPLAN) check demo/sglang/expert_location.json
+	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml
 	@echo; echo '== 4. Validate: run the plan, one process a rank'
 	$(MOEPLAN) validate demo/plan.json
 

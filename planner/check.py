@@ -4,7 +4,7 @@ Shapes: L layers, P slots, G GPUs.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from planner.engines import MapFile, engine_names, find_engine
 from planner.errors import BadInput, Infeasible
 from planner.files import parse_yaml, read_json, read_text
 from planner.model import ModelSpec
-from planner.plan_file import SCHEMA, disagreements, plan_from_dict
+from planner.plan_file import EMITTED_PLAN, SCHEMA, disagreements, plan_from_dict, read_plan
 from planner.problem import check_slots
 from planner.rules import row_violations
 
+SHOWN_PROBLEMS = 8  # a fault of one layer is often that of all
 LARGEST_MAP_BYTES = 64 << 20  # 61 layers of 4096 slots are 1.5 MB
 
 
@@ -39,19 +40,29 @@ class MapReport:
     def text(self) -> str:
         """The report for a terminal, a line for each finding."""
         facts = ", ".join(f"{name} {value}" for name, value in self.facts.items())
-        verdict = "ok" if self.ok else f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
-        return "\n".join([f"{self.kind}: {facts}", *(f"bad: {line}" for line in self.problems), *(f"not checked: {line}" for line in self.unchecked), verdict])
+        count = len(self.problems)
+        verdict = "ok" if self.ok else f"{count} problem{'s' if count > 1 else ''}"
+        bad = [f"bad: {line}" for line in self.problems[:SHOWN_PROBLEMS]] + ([f"bad: and {count - SHOWN_PROBLEMS} more"] if count > SHOWN_PROBLEMS else [])
+        return "\n".join([f"{self.kind}: {facts}", *bad, *(f"not checked: {line}" for line in self.unchecked), verdict])
 
     def to_dict(self) -> dict[str, Any]:
         return {"ok": self.ok, **asdict(self)}
 
 
 def check_file(path: str | Path, model_name: str | None = None, ep: int | None = None) -> MapReport:
-    """Judge a plan or a map. BadInput where the file is neither, or cannot be read."""
+    """Judge a plan or a map. BadInput where the file is neither, or cannot be read.
+
+    A map beside the plan it was emitted from is judged against that plan's model and EP size where none are given.
+    """
     value = _read(path)
     if isinstance(value, dict) and "schema" in value:
         return _plan_report(value, path, ep)
-    return check_value(value, str(path), find_model(model_name) if model_name else None, ep)
+    model, beside = find_model(model_name) if model_name else None, Path(path).with_name(EMITTED_PLAN)
+    if model is None and ep is None and beside.is_file():
+        problem, _, _ = read_plan(beside)
+        report = check_value(value, str(path), problem.model, problem.gpus)
+        return replace(report, facts={**report.facts, "model and EP size from": str(beside)})
+    return check_value(value, str(path), model, ep)
 
 
 def check_map(path: str | Path, model: ModelSpec | None = None, gpus: int | None = None) -> MapReport:

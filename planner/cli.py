@@ -1,5 +1,6 @@
 """The command line: argv to values to text. The only place that prints or exits; everything heavy is imported inside a command."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,10 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BadInput as fault:
             raise _BadInput(str(fault)) from fault
+        except OSError as fault:
+            if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise _BadInput(f"the output cannot be written ({fault.strerror})") from fault
         except KeyboardInterrupt as stop:
             raise _Interrupted("interrupted; no file was written or changed") from stop
 
@@ -239,7 +244,7 @@ def emit(plan_file: Path, engine: str, folder: Path, model_path: str | None, as_
     from planner.emission import emit_plan, write_emission
 
     emission = emit_plan(plan_file, engine, model_path)
-    written = write_emission(emission, folder)
+    written = write_emission(emission, plan_file, folder)
     lines = [*(note if note.startswith("WARNING") else f"Note: {note}" for note in emission.notes), *(f"wrote {path}" for path in written)]
     _say("\n".join(lines), {"files": [str(path) for path in written], "notes": list(emission.notes), "launch": emission.launch}, as_json)
 

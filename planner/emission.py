@@ -4,8 +4,8 @@ from pathlib import Path
 
 from planner.engines import Emission, find_engine
 from planner.errors import BadInput
-from planner.files import write_atomic
-from planner.plan_file import read_plan
+from planner.files import read_text, write_atomic
+from planner.plan_file import EMITTED_PLAN, read_plan
 
 
 def emit_plan(plan_file: Path, engine: str, model_path: str | None = None) -> Emission:
@@ -22,10 +22,11 @@ def emit_plan(plan_file: Path, engine: str, model_path: str | None = None) -> Em
     return emission
 
 
-def write_emission(emission: Emission, folder: Path) -> list[Path]:
-    """Write the files into the folder, which is made where it is absent. Each file is replaced whole or not at all."""
+def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Path]:
+    """Write the files and a copy of the plan into the folder, which is made where it is absent. Each file is replaced whole or not at all."""
+    plan = read_text(plan_file)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{folder}: cannot be made a folder ({error.strerror})") from error
-    return [write_atomic(folder / name, text) for name, text in sorted(emission.files.items())]
+    return [write_atomic(folder / name, text) for name, text in sorted({**emission.files, EMITTED_PLAN: plan}.items())]

@@ -21,6 +21,7 @@ from planner.rules import violations
 from planner.topology_yaml import topology_from_dict
 
 SCHEMA = "moeplan/plan/1"
+EMITTED_PLAN = "plan.json"  # the copy of the plan that lies beside what was emitted from it
 
 
 def write_plan(plan: Plan, path: str | Path) -> Path:

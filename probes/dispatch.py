@@ -1,64 +1,74 @@
-"""Run a plan's own dispatch for real: start one process a GPU, watch them, collect what they saw, and leave nothing behind.
+"""Run a plan's own dispatch for real, one process a GPU, and judge what came of it.
 
-On one machine the ranks are started here, by torch's own launcher. On several, the user starts this same program on all of them with torchrun or srun;
-each process then finds RANK and WORLD_SIZE in its environment and works as a rank (`probes.dispatch_launched`).
+On one machine the ranks are started here. On several, the user starts this same program on all of them with torchrun or srun (`probes.ranks`).
 """
 
-import contextlib
-import importlib.util
 import json
 import os
-import signal
-import subprocess
-import sys
+import socket
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planner.errors import BadInput
 from probes.dispatch_job import CPU_HIDDEN, DispatchJob, save
 from probes.dispatch_report import DispatchReport, Seen, judge
-from probes.dispatch_status import FAILED, Place, dead, kill, laggards, read_places
+from probes.ranks import Party, RunFailed, available_bytes, check_memory, check_torch, is_launched, launched_place, run_here, terminable
 
-RANK_BYTES = 250e6  # resident memory of one CPU rank: Python, torch and gloo (measured with torch 2.13)
-POLL_SECONDS = 0.05
-STOP_SECONDS = 5.0
-LOSS_SECONDS = 3.0
-STANDSTILL_SECONDS = 3.0  # a rank under SIGSTOP for so long is not waited for
+if TYPE_CHECKING:  # torch is imported in the ranks
+    from probes.rank_wire import Wire
 
-
-class RunFailed(BadInput):
-    """A run that could not finish; the message names the ranks that stopped it and their phase."""
+__all__ = ["RunFailed", "party", "run", "with_device", "work_text"]
 
 
 def run(job: DispatchJob) -> DispatchReport:
     """Dispatch, compute and combine of the job's layers, by one process a GPU. Ends within the job's timeout, plus a few seconds to clean up."""
-    if importlib.util.find_spec("torch") is None:
-        raise BadInput("validate needs torch: pip install 'moeplan[hardware]'")
-    if is_launched():
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # read at torch's import; a lost peer is told in one line, not in C++ frames
+    check_torch("validate")
     job = with_device(job)
     if is_launched():
-        from probes.dispatch_launched import run_launched
-
-        return run_launched(job)
+        return _run_launched(job)
     if job.device == "cpu":
         check_memory(job.gpus, available_bytes())
-    with tempfile.TemporaryDirectory(prefix="moeplan-validate-") as name, _terminable():
+    with tempfile.TemporaryDirectory(prefix="moeplan-validate-") as name, terminable():
         directory = Path(name)
         save(job, directory / "job.npz")
-        return judge(job, _run_here(job, directory), job.device, rank=0, notes=_notes(job))
+        found = run_here("probes.dispatch_worker", directory, job.gpus, job.timeout_seconds)
+    return judge(job, _seen(map(json.loads, found)), job.device, rank=0, notes=_notes(job))
 
 
-def is_launched() -> bool:
-    """Whether a launcher has started this process as one of several ranks."""
-    return {"RANK", "WORLD_SIZE"} <= os.environ.keys()
+def _run_launched(job: DispatchJob) -> DispatchReport:
+    """Every rank returns the same report; the one whose `rank` is 0 speaks. RunFailed names the ranks that did not answer."""
+    _, world = launched_place("validate")
+    if world != job.gpus:
+        raise BadInput(f"the plan is for {job.gpus} GPUs and {world} ranks were started; start one process for each GPU of the plan")
+    from probes.rank_launched import run_launched
+
+    rank, texts = run_launched(party(job), work_text(job))
+    found = [json.loads(text) for text in texts]
+    return judge(job, _seen(found), job.device, rank, _host_notes(job, [one["host"] for one in found]))
+
+
+def party(job: DispatchJob) -> Party:
+    return Party(tuple(job.node_G.tolist()), job.device, job.timeout_seconds)
+
+
+def work_text(job: DispatchJob) -> "Callable[[Wire], str]":
+    """What a rank does, with its host and what it saw as JSON."""
+
+    def work_of(wire: "Wire") -> str:
+        from probes.dispatch_rank import work
+
+        return json.dumps({"host": socket.gethostname(), "seen": [asdict(entry) for entry in work(job, wire)]})
+
+    return work_of
+
+
+def _seen(found: Iterable[dict[str, Any]]) -> list[Seen]:
+    return [Seen(**entry) for one in found for entry in one["seen"]]
 
 
 def with_device(job: DispatchJob) -> DispatchJob:
@@ -77,135 +87,16 @@ def with_device(job: DispatchJob) -> DispatchJob:
     return replace(job, device=device, hidden=job.hidden or (job.dispatch_width if device == "cuda" else CPU_HIDDEN))
 
 
-def check_memory(ranks: int, free_bytes: float) -> None:
-    """BadInput where so many ranks would not fit into this machine's memory."""
-    if ranks * RANK_BYTES > free_bytes:
-        raise BadInput(
-            f"{ranks} ranks need about {ranks * RANK_BYTES / 1e9:.1f} GB of this machine's memory, {free_bytes / 1e9:.1f} GB are free: "
-            f"solve for at most {int(free_bytes // RANK_BYTES)} GPUs, or start validate on the cluster with torchrun, one process a GPU"
-        )
-
-
-def available_bytes() -> float:
-    """Memory that can still be used, as Linux tells it; without limit where the system does not tell."""
-    with contextlib.suppress(OSError, StopIteration):
-        line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
-        return int(line.split()[1]) * 1024.0
-    return float("inf")
-
-
-def _run_here(job: DispatchJob, directory: Path) -> list[Seen]:
-    """Start the ranks on this machine and return what they saw. Whatever happens, none of them is left."""
-    deadline = time.monotonic() + job.timeout_seconds
-    with (directory / "launcher.log").open("wb") as log:
-        launcher = subprocess.Popen(
-            _command(job, directory), env=_environment(directory), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        _watch(job, launcher, directory, deadline)
-    finally:
-        _stop(launcher, directory, job.gpus)
-    seen = []
-    for rank in range(job.gpus):
-        seen += [Seen(**entry) for entry in json.loads((directory / f"seen-{rank}.json").read_text())]
-    return seen
-
-
-def _command(job: DispatchJob, directory: Path) -> list[str]:
-    """`--standalone` lets the launcher choose a free port itself, so no other program can take it in between."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--max-restarts=0", "--monitor-interval=0.5"]
-    return [*launcher, f"--nproc-per-node={job.gpus}", "-m", "probes.dispatch_worker", str(directory)]
-
-
-def _environment(directory: Path) -> dict[str, str]:
-    """One thread a rank, loopback only, the launcher's own files where they are removed, and this very package on the path, installed or not."""
-    path = os.pathsep.join([str(Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    interface = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-    return {**os.environ, **interface, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
-
-
-def _watch(job: DispatchJob, launcher: "subprocess.Popen[bytes]", directory: Path, deadline: float) -> None:
-    """Return when every rank has ended well; raise as soon as one has not, or when the time is over."""
-    moving = time.monotonic()
-    while launcher.poll() is None:
-        places = read_places(directory, job.gpus)
-        if dead(places) or any(place.phase == FAILED for place in places):
-            _raise_fault(directory, places)
-        _raise_loss(directory, places)
-        stopped = [place.text for place in places if place.stopped]
-        moving = moving if stopped else time.monotonic()
-        if time.monotonic() - moving > STANDSTILL_SECONDS:
-            raise RunFailed(f"{'; '.join(stopped)}; the run was ended, the other ranks cannot go on without it")
-        if time.monotonic() > deadline:
-            raise RunFailed(f"{_late(places, job.gpus)}; the run was ended after {job.timeout_seconds:g} s (raise --timeout if this is only slow)")
-        time.sleep(POLL_SECONDS)
-    places = read_places(directory, job.gpus)
-    if launcher.returncode != 0 or dead(places):
-        _raise_fault(directory, places)
-
-
-def _raise_fault(directory: Path, places: list[Place]) -> None:
-    """A rank's own exception is ours and keeps its traceback; a rank that vanished is named."""
-    for place in places:
-        if place.phase == FAILED:
-            raise RuntimeError(f"rank {place.rank} failed:\n{(directory / f'error-{place.rank}').read_text()}")
-    gone = dead(places)
-    if gone:
-        raise RunFailed(f"{'; '.join(place.text for place in gone)} without a result; look for a kill or too little memory in that machine's log")
-    lines = (directory / "launcher.log").read_text(errors="replace").strip().splitlines()
-    raise RunFailed(f"torch's launcher ended before the ranks did: {lines[-1] if lines else 'it said nothing'}")
-
-
-def _raise_loss(directory: Path, places: list[Place]) -> None:
-    """Ranks that lost each other while all of them live: after a pause, in which a dying one would have been seen dead."""
-    for place in places:
-        account = directory / f"lost-{place.rank}"
-        if account.exists() and time.time() - account.stat().st_mtime > LOSS_SECONDS:
-            lines = account.read_text().strip().splitlines()
-            others = "; ".join(other.text for other in laggards(places))
-            raise RunFailed(f"rank {place.rank} lost the others in '{place.phase}' ({lines[0] if lines else 'no reason given'}): {others}")
-
-
-def _late(places: list[Place], ranks: int) -> str:
-    absent = sorted(set(range(ranks)) - {place.rank for place in places})
-    if absent:
-        return f"rank{'s' if len(absent) > 1 else ''} {', '.join(map(str, absent))} did not start"
-    return "; ".join(place.text for place in laggards(places)) or "torch's launcher did not end"
-
-
-def _stop(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int) -> None:
-    """End the ranks first, each by its own process id (torch gives them sessions of their own), so that the launcher can still bury them; then the launcher."""
-    kill(read_places(directory, ranks))
-    launcher.terminate()  # it passes this on to ranks that have not told their process id yet
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        launcher.wait(STOP_SECONDS)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(launcher.pid, signal.SIGKILL)
-    launcher.wait(STOP_SECONDS)
-    deadline = time.monotonic() + STOP_SECONDS
-    while time.monotonic() < deadline and any(place.alive for place in read_places(directory, ranks)):
-        kill(read_places(directory, ranks))  # one that was only being born at the first call
-        time.sleep(POLL_SECONDS)
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """While ranks run, SIGTERM unwinds this process like Ctrl-C does, so that it cleans up behind itself."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _notes(job: DispatchJob) -> list[str]:
     nodes = len(set(job.node_G.tolist()))
     return [f"the plan's {nodes} nodes were all on this machine"] if nodes > 1 else []
+
+
+def _host_notes(job: DispatchJob, hosts: list[str]) -> list[str]:
+    """Said where hosts are not the plan's nodes: right for an NVLink domain of several hosts, a wrong rank order elsewhere."""
+    pairs = set(zip(job.node_G.tolist(), hosts, strict=True))
+    nodes, seen_hosts = len(set(job.node_G.tolist())), len(set(hosts))
+    if len(pairs) == nodes == seen_hosts:
+        return []
+    where = f"{seen_hosts} host{'s' if seen_hosts > 1 else ''}"
+    return [f"the plan has {nodes} nodes or NVLink domains, the ranks ran on {where}; where these should be the same, check the rank order"]

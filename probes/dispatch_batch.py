@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from probes.dispatch_job import RECORD_INTS, DispatchJob
-from probes.dispatch_transport import HOPS, Hop, Wire, headers, open_hop, pack, vectors
+from probes.dispatch_transport import HOPS, Hop, headers, open_hop, pack, vectors
+from probes.rank_wire import Wire
 
 RESULT_VALUES = 4  # an expert's outputs are 0..3; gate weights are 1..3
 

@@ -5,37 +5,17 @@ The CUDA and NCCL paths were not run on a GPU when this was written.
 Shapes: T tokens of this rank, M received records, G GPUs, H hidden.
 """
 
-import datetime as dt
 import os
 import signal
 import time
 
-import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import Store
 
 from probes.dispatch_batch import Batch, Tokens, compute, make_tokens, prepare
 from probes.dispatch_job import DispatchJob
 from probes.dispatch_report import PHASES, Seen
-from probes.dispatch_status import Status
-from probes.dispatch_transport import PeersLostError, Tally, Wire
-
-
-def open_wire(job: DispatchJob, status: Status, device: torch.device, store: Store, rank: int) -> Wire:
-    """Join the process group: NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU. PeersLostError where that fails."""
-    torch.set_num_threads(1)
-    timeout = dt.timedelta(seconds=job.timeout_seconds)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    status.wait(waiting=True)
-    try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=job.gpus, timeout=timeout)
-        control = dist.new_group(backend="gloo", timeout=timeout)
-    except RuntimeError as error:
-        raise PeersLostError(str(error)) from error
-    return Wire(rank, device, control, status, torch.as_tensor(job.node_G.astype(np.int64), device=device), Tally())
+from probes.rank_wire import Wire
 
 
 def work(job: DispatchJob, wire: Wire) -> list[Seen]:

@@ -70,15 +70,18 @@ def test_solve_reports_what_a_person_decides_by() -> None:
 
 @pytest.mark.parametrize("engine", ["sglang", "trtllm", "vllm"])
 def test_emit_then_check(engine: str, tmp_path: Path) -> None:
-    """What is emitted passes our own check, file by file."""
-    plan = solved(tmp_path / "plan.json")
-    result = run("emit", plan, "--engine", engine, "-o", tmp_path / engine)
+    """What is emitted passes our own check, with the plan beside it and with the facts given; a spoilt cell fails both."""
+    result = run("emit", solved(tmp_path / "plan.json"), "--engine", engine, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    written = sorted((tmp_path / engine).iterdir())
-    assert written
-    for path in written:
-        if path.suffix in (".json", ".yaml") and "option" not in path.name:
-            assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 0
+    assert (tmp_path / "out" / "plan.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
+    maps = [tmp_path / "out" / name for name in ("expert_location.json", "moe_load_balancer.yaml") if (tmp_path / "out" / name).exists()]
+    assert bool(maps) == (engine != "vllm")
+    for path in maps:
+        assert run("check", path).exit_code == 0
+        assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 0
+        path.write_text(path.read_text().replace("[0, ", "[9, "))
+        assert run("check", path).exit_code == 2
+        assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 2
 
 
 def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
@@ -194,6 +197,25 @@ def test_interrupt_ends_solve_with_one_line_and_no_file(tmp_path: Path) -> None:
     assert len(errors.strip().splitlines()) == 1
     assert "interrupted" in errors
     assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_ends_validate_with_one_line_and_no_process(tmp_path: Path) -> None:
+    """Ctrl-C while ranks run: exit 130, one line, and no rank is left."""
+    plan = solved(tmp_path / "plan.json")
+    command = [sys.executable, "-m", "planner", "validate", str(plan), "--repeats", "2000"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    time.sleep(6)
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert (child.returncode, len(errors.strip().splitlines())) == (130, 1), errors
+
+
+def test_a_full_disk_under_the_output_is_one_line() -> None:
+    """`moeplan ... > file` on a full disk."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-m", "planner", "model", "list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "moeplan: the output cannot be written (No space left on device)\n"
 
 
 def test_every_command_has_help_with_an_example() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from planner.errors import BadInput
-from probes import dispatch
+from probes import dispatch, ranks
 from probes.dispatch_job import DispatchJob, Fault, save
 from probes.dispatch_report import DispatchReport
 
@@ -122,7 +122,7 @@ def test_a_rank_that_stops_is_named_in_time(kind: str, timeout_seconds: float, s
     start = time.monotonic()
     with pytest.raises(dispatch.RunFailed, match=says) as caught:
         dispatch.run(make_job(gpus=2, fault=Fault(1, kind), timeout_seconds=timeout_seconds))
-    assert time.monotonic() - start < timeout_seconds + 2 * dispatch.STOP_SECONDS
+    assert time.monotonic() - start < timeout_seconds + 2 * ranks.STOP_SECONDS
     assert "\n" not in str(caught.value)
     assert_clean(nothing_left)
 
@@ -169,7 +169,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
 
 def test_sigterm_unwinds_as_well(tmp_path: Path) -> None:
     """What is cleaned up on Ctrl-C is cleaned up on SIGTERM too; afterwards the signal does what it did before."""
-    with pytest.raises(SystemExit) as caught, dispatch._terminable():
+    with pytest.raises(SystemExit) as caught, ranks.terminable():
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught.value.code == 143
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -254,5 +254,5 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_too_many_ranks_for_the_memory_are_refused() -> None:
     """72 ranks do not fit into 8 GB; 32 do."""
     with pytest.raises(BadInput, match=r"72 ranks need about 18\.0 GB.*at most 32 GPUs, or start validate on the cluster with torchrun"):
-        dispatch.check_memory(72, 8e9)
-    dispatch.check_memory(32, 8e9)
+        ranks.check_memory(72, 8e9)
+    ranks.check_memory(32, 8e9)
