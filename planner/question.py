@@ -55,7 +55,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     topology, topology_notes = find_topology(question.topology, question.ep)
     whole_load = find_load(question.load_files, model)
     load, held_out_load = split_windows(whole_load, question.held_out)
-    workload = _workload(question, model, topology, engine)
+    workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
@@ -110,7 +110,8 @@ def find_load(files: tuple[Path, ...], model: ModelSpec) -> LoadProfile:
     return shipped_load(model) or uniform_load(model)
 
 
-def _workload(question: Question, model: ModelSpec, topology: Topology, engine: Engine | None) -> Workload:
+def workload_for(question: Question, model: ModelSpec, topology: Topology, engine: Engine | None = None) -> Workload:
+    """Tokens, dtypes and transport of a step: what was asked, else the engine's own, else the usual."""
     dispatch_dtype = engine.dispatch_dtype(model) if engine else ("fp8" if model.weight_dtype == "fp8" else "bf16")
     transport = question.transport or (engine.transport(question.phase, topology, model) if engine else _usual_transport(question.phase, topology))
     tokens = question.tokens_per_rank if question.tokens_per_rank is not None else TOKENS_PER_RANK[question.phase]

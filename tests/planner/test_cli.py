@@ -231,3 +231,45 @@ def test_every_command_has_help_with_an_example() -> None:
         assert "Example: moeplan " + " ".join(path) in " ".join(result.output.split())
 
     walk(main, [])
+
+
+def test_import_to_solve_to_check(tmp_path: Path) -> None:
+    """A paste becomes a machine, the machine a plan; without the GPU's name the command says which flag to give, and writes nothing."""
+    paste = tmp_path / "topo.txt"
+    paste.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n")
+    shown = json.loads(run("import", paste, "--json").stdout)
+    assert (shown["gpus"], shown["nvlink_domains"], shown["nics"], shown["affinity"]) == (2, [[0, 1]], 0, {"0": [], "1": []})
+    assert shown["unknown"]
+    machine = tmp_path / "machine.json"
+    assert "--gpu" in run("import", paste, "-o", machine).stderr
+    assert not machine.exists()
+    assert run("import", paste, "--gpu", "H100-SXM", "-o", machine).exit_code == 0
+    solved(tmp_path / "plan.json", "--topology", str(machine), "--redundant", "2", "--method", "greedy")
+    assert "NVLink domain" in run("topology", "show", machine).stdout
+    assert run("topology", "check", machine).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty"), (b"hello\n", "of no kind"), (b"\x7fELF\x00\x00", "binary"), (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><system/>', "entit")],
+)
+def test_import_refuses_what_it_cannot_read(content: bytes, words: str, tmp_path: Path) -> None:
+    """One line, exit 2."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert words in fault(run("import", path)).lower()
+
+
+def test_probe_without_a_gpu_says_what_was_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And what to do instead."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))  # no NVML there
+    (tmp_path / "sys").mkdir()
+    line = fault(run("probe", "--sysfs-root", tmp_path / "sys"))
+    for words in ("libnvidia-ml", "moeplan import", "preset"):
+        assert words in line
+
+
+def test_probe_takes_files_only_to_merge() -> None:
+    """A paste given to probe belongs to import."""
+    assert "moeplan import" in fault(run("probe", "topo.txt"))
+    assert "--merge" in fault(run("probe", "--merge"))

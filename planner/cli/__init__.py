@@ -1,0 +1,26 @@
+"""The command line: argv to values to text. Everything heavy is imported inside a command, so that `--help` is quick."""
+
+import click
+
+from planner import __version__
+from planner.cli.console import Commands
+from planner.cli.inputs import load, model
+from planner.cli.machines import import_command, probe, topology
+from planner.cli.plans import bench, check, emit, evaluate, solve, validate
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="moeplan")
+def main() -> None:
+    """Plan where the experts of a Mixture-of-Experts model sit on your GPUs, and check the plan by running it.
+
+    \b
+    moeplan probe                                       what this machine is made of
+    moeplan solve --model mixtral -o plan.json          which expert sits on which GPU
+    moeplan emit plan.json --engine sglang -o out       what the engine loads, and how to start it
+    moeplan validate plan.json                          run the plan's own dispatch, compute, combine
+    """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
+
+
+for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, validate, bench):
+    main.add_command(command)

@@ -1,0 +1,93 @@
+"""How the command line speaks: tables or JSON on stdout, progress and faults on stderr, and the exit codes. The only module that prints."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from planner.errors import BadInput
+
+if TYPE_CHECKING:
+    from planner.solve import Progress
+
+FILE = click.Path(path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables.")
+
+
+class Refused(click.ClickException):
+    """What a person gave us cannot be used: one line on stderr, exit code 2."""
+
+    exit_code = 2
+
+    def format_message(self) -> str:
+        return " ".join(self.message.split())
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"moeplan: {self.format_message()}", file=file, err=file is None)
+
+
+class No(Refused):
+    """The answer to the question is no."""
+
+    exit_code = 1
+
+
+class Interrupted(Refused):
+    """Ctrl-C; the code that shells give to it."""
+
+    exit_code = 130
+
+
+class Commands(click.Group):
+    """Turns a fault in what a person gave us into one line and exit code 2. A bug of ours keeps its traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BadInput as fault:
+            raise Refused(str(fault)) from fault
+        except OSError as fault:
+            if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise Refused(f"the output cannot be written ({fault.strerror})") from fault
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted; no file was written or changed") from stop
+
+
+def say(text: Any, value: Any, as_json: bool) -> None:
+    """Text or a rich renderable for people, or JSON."""
+    if as_json:
+        from planner.files import dump_json
+
+        click.echo(dump_json(value), nl=False)
+        return
+    from rich.console import Console
+
+    Console(width=width(), highlight=False, markup=False, soft_wrap=isinstance(text, str)).print(text)
+
+
+def width() -> int:
+    import shutil
+    import sys
+
+    return shutil.get_terminal_size((120, 40)).columns if sys.stdout.isatty() else 140
+
+
+@contextmanager
+def progress_bar(title: str) -> "Iterator[Progress | None]":
+    """A progress bar on stderr where a person watches, nothing where a file or pipe does."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share, text: bar.update(task, completed=share, description=f"{title}: {text}")

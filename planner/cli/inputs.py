@@ -1,0 +1,63 @@
+"""Commands about what a plan is made from: models and loads."""
+
+from pathlib import Path
+
+import click
+
+from planner.cli.console import FILE, json_option, say, width
+
+
+@click.group()
+def model() -> None:
+    """Models that moeplan knows, and Hugging Face config.json files."""
+
+
+@model.command("list")
+@json_option
+def model_list(as_json: bool) -> None:
+    """List the catalogue.
+
+    Example: moeplan model list
+    """
+    from planner.catalog import find_model, model_names
+    from planner.report.model import model_rows, models_table
+
+    models = [find_model(name) for name in model_names()]
+    say(models_table(models), model_rows(models), as_json)
+
+
+@model.command("show")
+@click.argument("name", metavar="NAME|CONFIG.JSON")
+@json_option
+def model_show(name: str, as_json: bool) -> None:
+    """Show what a plan uses of one model.
+
+    Example: moeplan model show mixtral
+    """
+    from planner.catalog import find_model
+    from planner.report.model import model_report, model_rows
+
+    found = find_model(name)
+    say(model_report(found), model_rows([found])[0], as_json)
+
+
+@click.group()
+def load() -> None:
+    """Expert-load histograms and routing traces."""
+
+
+@load.command("show")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option("--model", "model_name", required=True, help="Model the load was recorded on: a catalogue name or a config.json.")
+@json_option
+def load_show(files: tuple[Path, ...], model_name: str, as_json: bool) -> None:
+    """Print how skewed each layer is, and a picture.
+
+    Example: moeplan load show counts.csv --model olmoe
+    """
+    from planner.catalog import find_model
+    from planner.load_files import read_load
+    from planner.report.load import load_report, load_summary
+
+    found = read_load(files, find_model(model_name))
+    say(load_report(found, width=width()), load_summary(found), as_json)

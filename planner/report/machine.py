@@ -1,0 +1,64 @@
+"""What sources show of a machine, as text: counts, domains, NICs of each GPU, what is not known, what is wrong, what was measured."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.report.topology import topology_report
+
+if TYPE_CHECKING:  # only the command line imports probes at run time
+    from planner.doctor import Finding
+    from probes.importing import Found
+
+
+SHOWN = 16  # domains and GPUs that are listed; JSON has them all
+
+
+def found_report(found: "Found") -> RenderableType:
+    """The machine, drawn where there is a topology; then the rest."""
+    machine = found.machine
+    domains = len(machine.nvlink_domains)
+    lines = [f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'} (from {', '.join(machine.kinds)})"]
+    lines += [f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]]
+    lines += [f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}" for gpu, names in list(machine.affinity.items())[:SHOWN]]
+    parts: list[RenderableType] = [Text("\n".join(lines))]
+    if machine.topology is not None:
+        parts.append(topology_report(machine.topology))
+    parts += [measured_table(found)] if found.measured else []
+    notes = [*(f"Not known: {line}" for line in machine.unknown), *(f"Warning: {line}" for line in machine.warnings)]
+    return Group(*parts, Text("\n".join(notes))) if notes else Group(*parts)
+
+
+def measured_table(found: "Found") -> Table:
+    """The benchmark's busbw beside what a GPU's links really carry."""
+    table = Table(title="Measured. busbw is made to compare runs by; a GPU's links carry what it sends", title_justify="left")
+    header, *samples = found.measured_rows
+    for name in header:
+        table.add_column(name, justify="left" if name == "benchmark" else "right")
+    for sample in samples:
+        table.add_row(*sample)
+    return table
+
+
+def findings_table(findings: "list[Finding]") -> RenderableType:
+    """What the doctor found: what, what it costs, what to do."""
+    if not findings:
+        return Text("nothing found")
+    table = Table(title="Findings", title_justify="left", show_lines=True)
+    for name in ("where", "what", "what it costs", "what to do"):
+        table.add_column(name, overflow="fold")
+    for finding in findings:
+        table.add_row(finding.where, finding.what, finding.cost or "-", finding.remedy)
+    return table
+
+
+def _span(domain: tuple[int, ...]) -> str:
+    """
+    >>> _span((0, 1, 2, 3)), _span((0, 2))
+    ('0-3', '0, 2')
+    """
+    if len(domain) > 2 and domain == tuple(range(domain[0], domain[-1] + 1)):
+        return f"{domain[0]}-{domain[-1]}"
+    return ", ".join(map(str, domain))

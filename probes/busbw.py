@@ -1,0 +1,109 @@
+"""What a collective benchmark's figures mean for the links: busbw, the bytes that each GPU sends, and where they go. Pure.
+
+In an all-to-all over n ranks of `size` bytes each rank keeps size/n and sends size/n to each other: size·(n-1)/n in all, which busbw counts. Of that,
+on N hosts of G ranks, size·(G-1)/n stays inside the host and size·(N-1)/N leaves it. So a busbw above the NIC's rate is no contradiction.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.errors import BadInput
+from planner.units import human_bandwidth, human_bytes, human_seconds
+from probes.facts import MeasureFacts, Sample
+
+SENTENCE = (
+    "busbw counts every byte a GPU sends, over NVLink and NIC together, so between hosts it is not the rate of a NIC; "
+    "the per-GPU columns say what really went each way."
+)
+
+
+def _all_but_own(ranks: int) -> float:
+    return (ranks - 1) / ranks
+
+
+def _twice(ranks: int) -> float:
+    return 2 * (ranks - 1) / ranks
+
+
+def _once(ranks: int) -> float:
+    return 1.0 if ranks > 1 else 0.0
+
+
+# busbw / algbw, as nccl-tests defines it: for rings the bytes that each rank sends for each byte of `size` (for in-network reduction fewer are sent)
+_FACTORS: Mapping[str, Callable[[int], float]] = {
+    "alltoall": _all_but_own,
+    "allgather": _all_but_own,
+    "reducescatter": _all_but_own,
+    "gather": _all_but_own,
+    "scatter": _all_but_own,
+    "hypercube": _all_but_own,
+    "allreduce": _twice,
+    "broadcast": _once,
+    "reduce": _once,
+    "sendrecv": _once,
+}
+COLLECTIVES = tuple(_FACTORS)
+
+
+def bus_factor(collective: str, ranks: int) -> float | None:
+    """The ratio busbw / algbw of a collective over so many ranks; None where it is not known.
+
+    >>> bus_factor("alltoall", 4)
+    0.75
+    """
+    return _FACTORS[collective](ranks) if collective in _FACTORS and ranks > 0 else None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of the `size` of an all-to-all, the parts that each rank sends to ranks of its own host and to other hosts."""
+
+    inside: float
+    between: float
+
+
+def host_shares(facts: MeasureFacts) -> Shares | None:
+    """None where it is no all-to-all, or the hosts of its ranks are not known or not alike, or a domain spans hosts."""
+    per_host = set(Counter(facts.hosts).values())
+    if facts.collective != "alltoall" or facts.ranks < 2 or len(facts.hosts) != facts.ranks or len(per_host) != 1:
+        return None
+    ranks, here = facts.ranks // facts.groups, min(per_host)
+    if (facts.scope == "all" and facts.groups > 1) or (facts.scope == "domain" and here % ranks):
+        return None
+    mates = {"all": here, "rail": 1, "domain": ranks}[facts.scope]
+    return Shares((mates - 1) / ranks, (ranks - mates) / ranks)
+
+
+def rows(facts: MeasureFacts) -> list[tuple[str, ...]]:
+    """A table with its header: size, time, busbw, and per GPU what it sent in all, to its own host and to other hosts ('?' where hosts are not known)."""
+    shares = host_shares(facts)
+    table: list[tuple[str, ...]] = [("size", "time", "busbw", "sent per GPU", "within its host", "to other hosts")]
+    for sample in out_of_place(facts):
+        parts = ("?", "?") if shares is None else (_rate(sample, shares.inside), _rate(sample, shares.between))
+        total = human_bandwidth(sample.wire_bytes_per_s)
+        table.append((human_bytes(sample.size_bytes), human_seconds(sample.seconds), human_bandwidth(sample.busbw_bytes_per_s), total, *parts))
+    return table
+
+
+def _rate(sample: Sample, share: float) -> str:
+    return human_bandwidth(sample.size_bytes * share / sample.seconds) if share > 0 else "-"
+
+
+def out_of_place(facts: MeasureFacts) -> tuple[Sample, ...]:
+    """The samples that are like an expert dispatch: from one buffer into another, by size."""
+    return tuple(sorted((sample for sample in facts.samples if not sample.in_place), key=lambda sample: (sample.size_bytes, sample.seconds)))
+
+
+def bisection_bytes_per_s(facts: MeasureFacts) -> float:
+    """Bytes that crossed between the two halves of an all-to-all of all ranks, per second and direction, at the size where that was fastest.
+
+    Each of the h ranks of one half sends size/n to each of the n-h of the other. What the links could carry may be more: this much is proven.
+    """
+    samples = out_of_place(facts)
+    if facts.collective != "alltoall" or facts.groups != 1 or facts.ranks < 2 or not samples:
+        raise BadInput(f"{facts.source}: the bisection is measured by an all-to-all over all ranks; this is {facts.groups} x {facts.collective}")
+    half = facts.ranks // 2
+    return float(np.max([sample.size_bytes * half * (facts.ranks - half) / facts.ranks / sample.seconds for sample in samples]))

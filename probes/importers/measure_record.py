@@ -1,0 +1,25 @@
+"""What 'moeplan probe --measure' has written."""
+
+from dataclasses import replace
+
+from planner.errors import BadInput
+from planner.files import parse_json
+from probes.facts import MeasureFacts
+from probes.measurement import measurement_from_dict
+
+_MARK = b'"moeplan/measure/'
+
+
+def recognise(content: bytes, name: str) -> bool:
+    """By the schema, which is the first entry of the file."""
+    return content.lstrip()[:1] == b"{" and _MARK in content[:256]
+
+
+def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
+    """The measurements, each saying when it was taken. BadInput where the file is damaged or of another version."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, measure again") from error
+    measurement = measurement_from_dict(parse_json(text, name), name)
+    return tuple(replace(facts, source=f"{facts.source}, {measurement.taken}") for facts in measurement.facts)

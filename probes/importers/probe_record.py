@@ -1,0 +1,24 @@
+"""What 'moeplan probe' has written: one host a file. Several files given together are better merged by `probes.record_merge`, which misses absent hosts."""
+
+from planner.errors import BadInput
+from planner.files import parse_json
+from probes.facts import HostFacts
+from probes.record import LARGEST_RECORD_BYTES, record_from_dict
+
+_MARK = b'"moeplan/probe/'
+
+
+def recognise(content: bytes, name: str) -> bool:
+    """By the schema, which is the first entry of the file."""
+    return content.lstrip()[:1] == b"{" and _MARK in content[:256]
+
+
+def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
+    """The host, as it was probed. BadInput where the file is damaged or of another version."""
+    if len(content) > LARGEST_RECORD_BYTES:
+        raise BadInput(f"{name}: {len(content):,} bytes is more than the {LARGEST_RECORD_BYTES:,} that a probe of one host can have")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, probe again") from error
+    return (record_from_dict(parse_json(text, name), name).host,)
