@@ -20,13 +20,16 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	@echo; echo '== 1. Solve: which expert of Mixtral sits on which of 2 x 2 GPUs'
 	$(MOEPLAN) solve --model mixtral --topology hgx-h100:2x2 -o demo/plan.json
 	@echo; echo '== 2. Emit: what each serving engine loads, and how it is started'
-	$(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
 	$(MOEPLAN) emit demo/plan.json --engine trtllm -o demo/trtllm
-	$(MOEPLAN) emit demo/plan.json --engine vllm -o demo/vllm
+	@echo '# SGLang reads no map for Mixtral: its flags alone, and the plan is not served'
+	$(MOEPLAN) emit demo/plan.json --engine sglang --flags-only -o demo/sglang
+	@echo '# vLLM reads no map at all: a plugin makes its balancer follow the plan'
+	$(MOEPLAN) emit demo/plan.json --engine vllm --plugin -o demo/vllm
 	@echo; echo '== 3. Check: read the plan and each map back and judge them'
 	$(MOEPLAN) check demo/plan.json
-	$(MOEPLAN) check demo/sglang/expert_location.json
-	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml
+	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml --engine trtllm
+	$(MOEPLAN) convert demo/trtllm/moe_load_balancer.yaml --to vllm_ascend -o demo/expert_map.json
+	$(MOEPLAN) check demo/expert_map.json --model mixtral --ep 4 --engine vllm_ascend
 	@echo; echo '== 4. Validate: run the plan, one process a rank'
 	$(MOEPLAN) validate demo/plan.json
 
@@ -62,5 +65,5 @@ $(READY): pyproject.toml constraints-dev.txt
 	@echo '== setting up .venv (the first time this takes a few minutes)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints-dev.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --build-constraint constraints-dev.txt '$(TORCH)' --editable '.[hardware]' --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --build-constraint constraints-dev.txt '$(TORCH)' --editable '.[hardware,record]' --group dev
 	@touch $@

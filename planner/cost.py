@@ -75,7 +75,7 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
     rule = find_rule(problem.replica_rule)
     shares_LE = load.shares_LE
     traced_L = load.trace.recorded_L if load.trace is not None else np.zeros(layers, dtype=bool)
-    for layer, share_SP in enumerate(rule(placement, problem.model, problem.node_G)):
+    for layer, share_SP in enumerate(rule(placement, problem.situation(load))):
         traced_TK = load.trace.experts_LTK[layer] if load.trace is not None and traced_L[layer] else None
         routing = Routing(shares_LE[layer], share_SP, placement.expert_LP[layer], traced_TK)
         sent_SP, sent_GG = assignments_SP(problem, routing), messages_GG(problem, routing)

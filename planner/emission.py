@@ -1,24 +1,38 @@
 """From a plan file to the files an engine loads."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from planner.engines import Emission, find_engine
+from planner.engines import Emission, find_engine, vllm
 from planner.errors import BadInput
 from planner.files import read_text, write_atomic
 from planner.plan_file import EMITTED_PLAN, read_plan
 
 
-def emit_plan(plan_file: Path, engine: str, model_path: str | None = None) -> Emission:
-    """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits."""
+def emit_plan(
+    plan_file: Path, engine: str, model_path: str | None = None, version: str | None = None, *, flags_only: bool = False, plugin: bool = False
+) -> Emission:
+    """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits.
+
+    BadInput too where the engine would not serve the plan's placement, unless `flags_only` says that flags without it are wanted.
+    """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
-    emission = found.emit(placement, problem, model_path or problem.model.name)
+    path = model_path or problem.model.name
+    if plugin and (engine != vllm.NAME or flags_only):
+        raise BadInput("--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map")
+    emission = vllm.emit(placement, problem, path, version, plugin=True) if plugin else found.emit(placement, problem, path, version)
+    if emission.ignored and not flags_only:
+        plugin_too = ", --plugin the package that makes its balancer follow the plan" if engine == vllm.NAME else ""
+        raise BadInput(f"{plan_file}: {emission.ignored}; nothing was written. --flags-only writes the flags without the placement{plugin_too}")
+    if flags_only and not emission.ignored:
+        raise BadInput(f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out")
     if problem.replica_rule != found.REPLICA_RULE:
         note = (
             f"the plan was judged under the replica rule '{problem.replica_rule}' (engine {value.get('engine') or 'none'}); {found.TITLE} uses "
             f"'{found.REPLICA_RULE}': `moeplan evaluate {plan_file} --engine {engine}` shows what that costs"
         )
-        emission = Emission(emission.files, emission.launch, (*emission.notes, note))
+        emission = replace(emission, notes=(*emission.notes, note))
     return emission
 
 
@@ -26,7 +40,8 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     """Write the files and a copy of the plan into the folder, which is made where it is absent. Each file is replaced whole or not at all."""
     plan = read_text(plan_file)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for name in (EMITTED_PLAN, *emission.files):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{folder}: cannot be made a folder ({error.strerror})") from error
     return [write_atomic(folder / name, text) for name, text in sorted({**emission.files, EMITTED_PLAN: plan}.items())]

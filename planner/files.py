@@ -126,7 +126,11 @@ def read_yaml(path: str | Path, largest: int = 64 << 20) -> Any:
 
 def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an .npz (or the one array of an .npy, under the name 'array'). Never unpickles; refuses an archive that unfolds past `largest`."""
-    content = read_bytes(path, largest)
+    return parse_npz(read_bytes(path, largest), path, largest)
+
+
+def parse_npz(content: bytes, path: str | Path, largest: int = LARGEST_FILE_BYTES) -> dict[str, npt.NDArray[Any]]:
+    """The same of bytes. `path` is used in messages."""
     try:
         if content[:2] == b"PK":
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -156,16 +160,16 @@ def read_csv(path: str | Path) -> list[dict[str, str]]:
     return rows
 
 
-def write_atomic(path: str | Path, text: str) -> Path:
+def write_atomic(path: str | Path, content: str | bytes) -> Path:
     """Write the whole file or nothing: a temporary file beside it, then a rename. BadInput where the disk is full or not writable."""
     path = Path(path)
     temporary = None
     try:
         if path.exists() and not path.is_file():  # a rename would put a plain file in the place of /dev/null
             raise BadInput(f"{path}: {_not_a_file(path)}")
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
             temporary = out.name
-            out.write(text)
+            out.write(content.encode() if isinstance(content, str) else content)
             out.flush()
             os.fsync(out.fileno())
         os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private; the file it becomes is an ordinary one

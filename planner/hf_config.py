@@ -35,7 +35,7 @@ class _Family:
 
 
 _MIXTRAL = _Family(rule.every, "num_local_experts", width="intermediate_size", top_k="num_experts_per_tok|experts_per_token")
-_QWEN = _Family(rule.sparse_step, "num_experts", shared="shared_expert_intermediate_size", draft_layers=rule.draft)
+_QWEN = _Family(rule.sparse_step, "num_experts|num_local_experts", shared="shared_expert_intermediate_size", draft_layers=rule.draft)
 _DEEPSEEK = _Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)
 _DEEPSEEK_V4 = _Family(rule.every, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)  # hash-routed layers hold experts too
 _DOTS = _Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts")  # also MiMo: its draft layers are dense

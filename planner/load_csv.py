@@ -30,7 +30,11 @@ class _Cells:
 
 def read_csv_recording(path: Path, model: ModelSpec) -> Recording:
     """Counts of a CSV. In the long form a cell that is absent counts 0; windows are in order of first appearance."""
-    rows = read_csv(path)
+    return read_rows(read_csv(path), path, model)
+
+
+def read_rows(rows: list[dict[str, str]], path: Path, model: ModelSpec) -> Recording:
+    """The same of rows of text keyed by the header."""
     header = list(rows[0])
     layer, window = _column(header, "layer_id", "layer"), _column(header, "window")
     if layer is None:
@@ -46,7 +50,7 @@ def read_csv_recording(path: Path, model: ModelSpec) -> Recording:
         if experts_N.max() >= experts:
             raise BadInput(
                 f"{path}: layer {layers_N[experts_N.argmax()]} names expert {experts_N.max()}; {model.name} has the experts 0..{experts - 1} "
-                "(counts of physical slots need their physical-to-logical map: use the engine's own importer)"
+                "(counts of physical slots need their physical-to-logical map: sum the slots of each expert, or give a tensor or npz with --map)"
             )
         cells = _Cells(windows_N, layers_N, experts_N, _numbers([row[count] for row in rows], path))
     else:

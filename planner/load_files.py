@@ -4,18 +4,21 @@ Shapes: W windows, L layers, T tokens, K = top_k.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from planner.dumps import read_dumps
+from planner.dumps.slots import SlotMap, logical_counts, logical_trace
 from planner.errors import BadInput
 from planner.files import read_bytes
 from planner.load import Counts, LoadProfile, Trace
 from planner.load_csv import read_csv_recording
 from planner.load_formats import Recording, check_size, read_array_recording, read_tree_recording
-from planner.load_rows import check_totals, fill_layers, fit_counts, spans
+from planner.load_rows import check_totals, fill_layers, fit_counts, resolve_layers, spans
+from planner.load_suspect import suspect_windows
 from planner.load_trace import count_trace, fit_trace
 from planner.model import ModelSpec
 
@@ -39,14 +42,19 @@ class _Part:
         return self.recording.window_unit or ("sequence" if self.recording.is_trace else "window")
 
 
-def read_load(paths: Sequence[Path], model: ModelSpec) -> LoadProfile:
-    """The load in CSV, JSON, YAML, npz or npy files, with a row for every placed layer of `model`; windows of several files in the order given.
+def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None) -> LoadProfile:
+    """The load in files of ours or dumps of engines, with a row for every placed layer of `model`; windows of several files in the order given.
 
-    A trace gives one window a sequence. BadInput names the file, window, layer, expert and value of what cannot be used.
+    A trace gives one window a sequence. `slots` says which experts the slots held, where counts are of slots. BadInput names the file, window,
+    layer, expert and value of what cannot be used.
     """
     if not paths:
         raise BadInput("no load file was given")
-    parts = [_fit(read_recording(Path(path), model), model) for path in paths]
+    dumps, ours = read_dumps(list(map(Path, paths)), model)
+    recordings = [recording for path in map(Path, paths) for recording in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])]
+    if slots is not None:
+        recordings = _by_expert(recordings, slots, model)
+    parts = [_fit(recording, model) for recording in recordings]
     for part in parts[1:]:
         if part.layer_ids != parts[0].layer_ids:
             first = parts[0]
@@ -57,6 +65,7 @@ def read_load(paths: Sequence[Path], model: ModelSpec) -> LoadProfile:
     check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(parts[0].layer_ids), model.experts)
     measured_WLE = np.concatenate([part.tokens_WLE for part in parts])
     notes = [note for part in parts for note in part.notes] + check_totals(sources, measured_WLE, parts[0].layer_ids) + _notes_on_parts(parts)
+    notes += suspect_windows(sources, measured_WLE, model) if dumps else []
     tokens_WLE, filled, filled_notes = fill_layers(measured_WLE, parts[0].layer_ids, model)
     units, phases = {part.window_unit for part in parts}, {part.recording.phase for part in parts}
     return LoadProfile(
@@ -72,6 +81,20 @@ def read_load(paths: Sequence[Path], model: ModelSpec) -> LoadProfile:
     )
 
 
+def _by_expert(recordings: list[Recording], slots: SlotMap, model: ModelSpec) -> list[Recording]:
+    """Counts and ids of slots made those of experts; BadInput where no file needs a map."""
+    if all(recording.logical for recording in recordings):
+        raise BadInput(f"{slots.source}: no map is needed, since {recordings[0].path} is by expert already; leave it out")
+    return [recording if recording.logical else _logical(recording, slots, model) for recording in recordings]
+
+
+def _logical(recording: Recording, slots: SlotMap, model: ModelSpec) -> Recording:
+    layer_ids = resolve_layers(recording, recording.values.shape[0 if recording.is_trace else 1], model)
+    if recording.is_trace:
+        return logical_trace(recording, layer_ids, slots)
+    return replace(recording, values=logical_counts(recording.values, layer_ids, recording.path, slots, model.experts), logical=True)
+
+
 def read_recording(path: Path, model: ModelSpec) -> Recording:
     """The file as it stands, by its suffix."""
     suffix = path.suffix.lower()
@@ -82,7 +105,7 @@ def read_recording(path: Path, model: ModelSpec) -> Recording:
     if suffix in (".npz", ".npy"):
         return read_array_recording(path, model)
     read_bytes(path)  # a missing file or a directory is told as such
-    raise BadInput(f"{path}: a load file ends in .csv, .json, .yaml, .npz or .npy, not {suffix!r}; rename or convert it")
+    raise BadInput(f"{path}: no engine's dump that we know, and a load file ends in .csv, .json, .yaml, .npz or .npy, not {suffix!r}; rename or convert it")
 
 
 def _fit(recording: Recording, model: ModelSpec) -> _Part:

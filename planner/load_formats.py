@@ -47,6 +47,7 @@ class Recording:
     phase: str = "unknown"
     source: str = ""  # a publication the file names
     notes: tuple[str, ...] = ()
+    logical: bool = False  # the ids are known to be of experts, never of slots
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or 0 in self.values.shape:
@@ -108,7 +109,7 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
     counts, trace = _named(arrays, COUNTS_NAMES), _named(arrays, TRACE_NAMES)
     layers, lengths = _named(arrays, LAYER_NAMES), _named(arrays, LENGTHS_NAMES)
     if counts is None and trace is None:
-        rest = [array for name, array in arrays.items() if name not in LAYER_NAMES + LENGTHS_NAMES]
+        rest = [array for name, array in arrays.items() if name not in LAYER_NAMES + LENGTHS_NAMES and array.dtype.kind != "U"]
         last = rest[0].shape[-1] if len(rest) == 1 and rest[0].ndim in (2, 3) else None
         if last == model.experts:
             counts = rest[0]
@@ -128,8 +129,18 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
         is_trace=counts is None,
         layer_ids=_whole_numbers(layers, str(path), "layer_ids"),
         sequence_lengths=_whole_numbers(lengths, str(path), "seq_lens"),
-        notes=(f"{path}: holds counts and a trace; the counts are used",) if counts is not None and trace is not None else (),
+        phase=" ".join(_words(arrays, "phase")) or "unknown",
+        source=" ".join(_words(arrays, "source")),
+        notes=(
+            *_words(arrays, "notes"),
+            *((f"{path}: holds counts and a trace; the counts are used",) if counts is not None and trace is not None else ()),
+        ),
     )
+
+
+def _words(arrays: dict[str, Array], name: str) -> tuple[str, ...]:
+    """The texts of an array of texts; what is no text says nothing about the figures."""
+    return tuple(arrays[name].ravel().tolist()) if name in arrays and arrays[name].dtype.kind == "U" else ()
 
 
 def _named(arrays: dict[str, Array], names: tuple[str, ...]) -> Array | None:

@@ -43,7 +43,7 @@ def fit_counts(recording: Recording, model: ModelSpec) -> tuple[Counts, tuple[in
     if experts != model.experts:
         raise BadInput(
             f"{recording.path}: {experts} experts a layer, but {model.name} has {model.experts}; counts of physical slots (redundant experts included) "
-            "need their physical-to-logical map: use the engine's own importer"
+            "need their physical-to-logical map: give it with --map"
         )
     layer_ids = np.array(resolve_layers(recording, recording.values.shape[1], model))
     check_size(recording.path, *recording.values.shape)

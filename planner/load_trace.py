@@ -12,6 +12,7 @@ from planner.load_rows import resolve_layers, spans
 from planner.model import ModelSpec
 
 SHORTEST_PREFIX = 4  # tokens; fewer agree by chance
+STEPS = ("forward pass", "iteration")  # window units of engines: a step does not begin with a prompt
 AGREEMENT = 0.8  # of a position's sequences with the majority, mean over layers: floating-point noise flips some near-ties
 
 
@@ -28,7 +29,7 @@ def fit_trace(recording: Recording, model: ModelSpec) -> tuple[Trace, tuple[int,
     if sum(lengths) != tokens or min(lengths) < 1:
         raise BadInput(f"{recording.path}: sequence lengths (from {min(lengths)}) sum to {sum(lengths)}, but the trace holds {tokens} tokens")
     experts_LTK = recording.values[np.argsort(layer_ids)].astype(np.int32)
-    prefix = common_prefix(experts_LTK, lengths)
+    prefix = common_prefix(experts_LTK, lengths) if recording.window_unit not in STEPS else 0
     if prefix == min(lengths):
         notes.append(f"{recording.path}: all sequences agree to the end of the shortest ({prefix} tokens), so no common prompt can be told; nothing dropped")
     elif prefix:

@@ -20,12 +20,14 @@ from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
+from planner.solve.settle import settle
 from planner.topology import Topology
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
 AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
 MOST_WINDOWS = 8  # over which candidates are compared
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
+SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
 Pose = Callable[[int], Problem]
@@ -77,7 +79,7 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
     problem = pose(redundant)
-    solved = _search(in_expectation(problem), search)
+    solved = _search(problem, search)
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
@@ -103,11 +105,26 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 def _search(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
     if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
-        return auto.solve_with_bounds(problem, score=partial(mean_layer_seconds, problem, fitted_windows(problem)), **settings)
+        searched = in_expectation(problem)
+        found = auto.solve_with_bounds(searched, score=partial(mean_layer_seconds, searched, fitted_windows(searched)), **settings)
+        return replace(found, placement=_settled(problem, found.placement))
+    problem = in_expectation(problem)
     if search.method == "cpsat":
         return cpsat.solve_with_bounds(problem, **settings)
     placement = find_method(search.method)(problem, **settings)
     return Solved(placement, np.zeros(len(placement.layer_ids)))
+
+
+def _settled(problem: Problem, placement: Placement) -> Placement:
+    """The placement, with the layers settled that this makes faster under the engine's own rule. Settling one layer changes no other.
+
+    Compared on the whole fitted load, not by windows: that left layers unsettled which gained on held-out load (docs/log.md).
+    """
+    if problem.replica_rule in SETTLED_BY_SEARCH or (problem.replica_rule == "nearest-static" and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE):
+        return placement
+    settled = settle(problem, placement)
+    faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
+    return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
 
 
 def in_expectation(problem: Problem) -> Problem:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.model import ModelSpec
-from planner.replica import find_rule
+from planner.replica import Situation, find_rule
 from planner.topology import Topology
 
 TRANSPORTS = {
@@ -92,6 +92,10 @@ class Problem:
     def shares_LE(self) -> npt.NDArray[np.float64]:
         """Share of each layer's assignments that each expert gets; rows sum to 1; a layer without signal is even."""
         return self.load.shares_LE
+
+    def situation(self, load: LoadProfile | None = None) -> Situation:
+        """What the replica rule looks at, on `load` (the problem's own where none is given)."""
+        return Situation(self.model, self.node_G, self.workload.tokens_per_rank, self.shares_LE if load is None else load.shares_LE)
 
     @property
     def spreads_over_nodes(self) -> bool:

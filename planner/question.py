@@ -8,10 +8,11 @@ from pathlib import Path
 import planner
 from planner.catalog import find_model
 from planner.cost import Cost, cost
-from planner.engines import Engine, find_engine
+from planner.engines import Engine, engine_names, find_engine
 from planner.errors import BadInput
 from planner.load import LoadProfile
 from planner.load_files import read_load
+from planner.load_map import read_slot_map
 from planner.load_shipped import shipped_load, uniform_load
 from planner.load_split import split_windows
 from planner.model import ModelSpec
@@ -34,6 +35,7 @@ class Question:
     model: str
     topology: str | None = None
     load_files: tuple[Path, ...] = ()
+    map_file: Path | None = None  # the map the load was recorded under, where it counts slots
     redundant: int | None = None  # None: chosen by predicted time
     ep: int | None = None
     engine: str | None = None
@@ -53,7 +55,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
-    whole_load = find_load(question.load_files, model)
+    whole_load = find_load(question.load_files, model, question.map_file)
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
@@ -69,15 +71,17 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     return make_plan(pose, redundant, search, origin, held_out_load)
 
 
-def re_evaluate(plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine_name: str | None) -> tuple[Problem, Cost, tuple[str, ...]]:
+def re_evaluate(
+    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine_name: str | None, map_file: Path | None = None
+) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
     problem, placement, _ = read_plan(plan_file)
     notes: tuple[str, ...] = ()
     if topology_text:
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
-    if load_files:
-        load = read_load(load_files, problem.model)
+    if load_files or map_file:
+        load = find_load(load_files, problem.model, map_file)
         problem, notes = replace(problem, load=load), load.notes
     if engine_name:
         engine = find_engine(engine_name)
@@ -85,6 +89,18 @@ def re_evaluate(plan_file: Path, load_files: tuple[Path, ...], topology_text: st
         workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
         problem = replace(problem, workload=workload, replica_rule=engine.REPLICA_RULE)
     return problem, cost(problem, placement), notes
+
+
+def evaluate_engines(
+    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None
+) -> tuple[dict[str, tuple[Problem, Cost]], tuple[str, ...]]:
+    """The same placement as each engine would run it, by engine name. Also notes on the load."""
+    found: dict[str, tuple[Problem, Cost]] = {}
+    notes: tuple[str, ...] = ()
+    for name in engine_names():
+        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file)
+        found[name] = (problem, priced)
+    return found, notes
 
 
 def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
@@ -103,10 +119,12 @@ def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tu
     return topology.select(whole.index(ep) + 1), notes
 
 
-def find_load(files: tuple[Path, ...], model: ModelSpec) -> LoadProfile:
+def find_load(files: tuple[Path, ...], model: ModelSpec, map_file: Path | None = None) -> LoadProfile:
     """The load in the files; where none are given the profile shipped for the model, else an even one that says so."""
     if files:
-        return read_load(files, model)
+        return read_load(files, model, read_slot_map(map_file, model) if map_file else None)
+    if map_file:
+        raise BadInput(f"--map {map_file}: it says which experts the slots of a load held, and no --load was given")
     return shipped_load(model) or uniform_load(model)
 
 

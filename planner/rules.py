@@ -12,10 +12,13 @@ from planner.problem import Problem
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule and where."""
+    """One broken rule and where: the first place of those that break it, as far as the rule has one."""
 
     rule: str
     text: str
+    layer: int | None = None
+    gpu: int | None = None
+    expert: int | None = None
 
 
 def violations(problem: Problem, placement: Placement) -> list[Violation]:
@@ -48,13 +51,14 @@ def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...
     for layer_id, expert_P in zip(layer_ids, expert_LP, strict=False):
         outside = np.flatnonzero((expert_P < 0) | (expert_P >= experts))
         if len(outside):
-            yield Violation("range", f"layer {layer_id}, slot {outside[0]}: expert id {expert_P[outside[0]]} is outside 0..{experts - 1}")
+            slot, expert = int(outside[0]), int(expert_P[outside[0]])
+            gpu = slot // (slots // gpus) if divides else None
+            yield Violation("range", f"layer {layer_id}, slot {slot}: expert id {expert} is outside 0..{experts - 1}", layer_id, gpu, expert)
             continue
         absent = np.flatnonzero(np.bincount(expert_P, minlength=experts) == 0)
         if len(absent):
-            yield Violation(
-                "coverage", f"layer {layer_id}: expert {absent[0]} has no slot" + (f", nor have {len(absent) - 1} others" if len(absent) > 1 else "")
-            )
+            others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
+            yield Violation("coverage", f"layer {layer_id}: expert {absent[0]} has no slot{others}", layer_id, expert=int(absent[0]))
         if divides:
             yield from _duplicates(layer_id, expert_P.reshape(gpus, -1))
 
@@ -63,5 +67,5 @@ def _duplicates(layer_id: int, expert_GS: npt.NDArray[np.integer]) -> Iterator[V
     sorted_GS = np.sort(expert_GS, axis=1)
     twice = np.argwhere(sorted_GS[:, 1:] == sorted_GS[:, :-1])
     if len(twice):
-        gpu, slot = twice[0]
-        yield Violation("distinct", f"layer {layer_id}: GPU {gpu} holds expert {sorted_GS[gpu, slot]} twice")
+        gpu, expert = int(twice[0][0]), int(sorted_GS[tuple(twice[0])])
+        yield Violation("distinct", f"layer {layer_id}: GPU {gpu} holds expert {expert} twice", layer_id, gpu, expert)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from planner import dispatch
 from planner.errors import BadInput
 from planner.files import read_npz
+from planner.replica import CHOICES
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
 LARGEST_TOP_K = 28  # 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
@@ -60,6 +61,7 @@ class DispatchJob:
     shares_LE: npt.NDArray[np.float64]
     node_G: npt.NDArray[np.integer]
     transport: str = "slot"
+    replica_rule: str = ""  # one that picks by the batch alone picks for itself; for any other a slot is drawn with the shares
     baseline_expert_LP: npt.NDArray[np.integer] | None = None
     baseline_share_LSP: npt.NDArray[np.float64] | None = None
     trace_LRK: npt.NDArray[np.integer] | None = None
@@ -123,8 +125,10 @@ class DispatchJob:
         return dispatch.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
 
     def slots_TK(self, side_name: str, row: int, source: int) -> dispatch.Ids:
-        """Where the replica rule of that side sends them."""
+        """Where the replica rule of that side sends them: the engine's own pick where it makes no draw, else a draw with its shares."""
         side = self.sides[side_name]
+        if self.replica_rule in CHOICES:
+            return CHOICES[self.replica_rule](self.experts_TK(row, source), side.expert_LP[row], source, self.gpus)
         rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 1])
         share_SP = side.share_LSP[row]
         return dispatch.choose_slots(self.experts_TK(row, source), share_SP[source % len(share_SP)], side.expert_LP[row], rng)

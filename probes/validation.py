@@ -84,6 +84,7 @@ def validate(problem: Problem, placement: Placement, baseline: Placement, settin
         shares_LE=problem.shares_LE[rows],
         node_G=units(problem),
         transport=problem.workload.transport,
+        replica_rule=problem.replica_rule,
         hidden=settings.hidden,
         tokens_per_rank=settings.tokens,
         repeats=settings.repeats,
@@ -103,7 +104,7 @@ def _busiest(found: Cost, layers: int | None) -> list[int]:
 
 
 def _shares_LSP(problem: Problem, placement: Placement, rows: list[int]) -> npt.NDArray[np.float64]:
-    shares = list(find_rule(problem.replica_rule)(placement, problem.model, problem.node_G))
+    shares = list(find_rule(problem.replica_rule)(placement, problem.situation()))
     return np.stack([shares[row] for row in rows])
 
 

@@ -5,8 +5,11 @@ import click
 from planner import __version__
 from planner.cli.console import Commands
 from planner.cli.inputs import load, model
+from planner.cli.launching import capacity
 from planner.cli.machines import import_command, probe, topology
+from planner.cli.maps import convert
 from planner.cli.plans import bench, check, emit, evaluate, solve, validate
+from planner.cli.recording import record
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -22,5 +25,5 @@ def main() -> None:
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
 
 
-for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, validate, bench):
+for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, convert, validate, bench, record, capacity):
     main.add_command(command)

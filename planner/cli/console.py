@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planner.solve import Progress
 
 FILE = click.Path(path_type=Path)
+map_option = click.option("--map", "map_file", type=FILE, help="Plan or engine map the load was recorded under, where it counts slots and not experts.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables.")
 
 

@@ -5,14 +5,16 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, No, Refused, json_option, progress_bar, say
+from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, say
+from planner.cli.launching import check_live, launch_options, live_options, with_launcher
 from planner.errors import BadInput
 
 
 @click.command()
 @click.option("--model", "model_name", required=True, help="Catalogue name (moeplan model list) or a Hugging Face config.json.")
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine; hgx-h100:4x2 is two GPUs of each of four nodes.")
-@click.option("--load", "load_files", multiple=True, type=FILE, help="Measured load: CSV, JSON, YAML or npz. Repeatable.")
+@click.option("--load", "load_files", multiple=True, type=FILE, help="Measured load: CSV, JSON, YAML, npz, or what an engine dumped. Repeatable.")
+@map_option
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
@@ -28,7 +30,7 @@ from planner.errors import BadInput
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
 @click.option("--tokens-per-rank", type=int, help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]")
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")
-@click.option("--replica-rule", help="even, nearest or nearest-static; the engine's own where it is not given.")
+@click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
@@ -62,36 +64,61 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.option("--load", "load_files", multiple=True, type=FILE, help="Load to judge the plan on; the plan's own where it is not given.")
+@map_option
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine to judge it on; the plan's own where it is not given.")
 @click.option("--engine", help="Judge under this engine's replica rule and transport.")
+@click.option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
 @json_option
-def evaluate(plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine: str | None, as_json: bool) -> None:
+def evaluate(
+    plan_file: Path,
+    load_files: tuple[Path, ...],
+    map_file: Path | None,
+    topology_text: str | None,
+    engine: str | None,
+    all_engines: bool,
+    as_json: bool,
+) -> None:
     """Predict what a plan costs on another load, another machine or another engine.
 
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
     from planner.plan_file import cost_to_dict
-    from planner.question import re_evaluate
-    from planner.report.plan import cost_report
+    from planner.question import evaluate_engines, re_evaluate
+    from planner.report.plan import cost_report, engines_report
 
-    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine)
+    if all_engines:
+        if engine:
+            raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
+        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file)
+        rows = {
+            name: {**cost_to_dict(priced), "replica_rule": asked.replica_rule, "transport": asked.workload.transport}
+            for name, (asked, priced) in by_engine.items()
+        }
+        say(engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}, as_json)
+        return
+    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file)
     say(cost_report(problem, found, notes), {**cost_to_dict(found), "replica_rule": problem.replica_rule, "notes": list(notes)}, as_json)
 
 
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
-@click.option("--engine", required=True, help="sglang, trtllm or vllm.")
+@click.option("--engine", required=True, help="sglang, trtllm, vllm or vllm_ascend.")
+@click.option("--engine-version", help="Release that will serve, like 0.5.23; an unknown one says which known one is assumed.")
+@click.option("--flags-only", is_flag=True, help="Where the engine would not serve the plan's placement: write the flags without it.")
+@click.option("--plugin", is_flag=True, help="vLLM: also write a package for pip that makes its balancer return the plan's map.")
 @click.option("-o", "--output", "folder", required=True, type=FILE, help="Folder for the files; made where it is absent.")
 @click.option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
+@launch_options
 @json_option
-def emit(plan_file: Path, engine: str, folder: Path, model_path: str | None, as_json: bool) -> None:
-    """Write what an engine loads, and the command that starts it.
+def emit(plan_file: Path, engine: str, folder: Path, engine_version: str | None, model_path: str | None, as_json: bool, **flags: Any) -> None:
+    """Write what an engine loads, and the command that starts it; exit 2 where it would not serve the plan's placement.
 
     Example: moeplan emit plan.json --engine sglang -o out
     """
     from planner.emission import emit_plan, write_emission
 
-    emission = emit_plan(plan_file, engine, model_path)
+    emission = emit_plan(plan_file, engine, model_path, engine_version, flags_only=flags["flags_only"], plugin=flags["plugin"])
+    emission = with_launcher(emission, plan_file, engine, flags["launcher"], flags["hosts"], flags["image"])
     written = write_emission(emission, plan_file, folder)
     lines = [*(note if note.startswith("WARNING") else f"Note: {note}" for note in emission.notes), *(f"wrote {path}" for path in written)]
     say("\n".join(lines), {"files": [str(path) for path in written], "notes": list(emission.notes), "launch": emission.launch}, as_json)
@@ -101,15 +128,22 @@ def emit(plan_file: Path, engine: str, folder: Path, model_path: str | None, as_
 @click.argument("file", metavar="FILE", type=FILE)
 @click.option("--model", "model_name", help="Model the map is for; without it the number of experts is inferred.")
 @click.option("--ep", type=int, help="EP size; without it 'no expert twice on a GPU' cannot be judged for a bare map.")
+@click.option("--engine", help="Also judge whether this engine would load it for this model.")
+@live_options
 @json_option
-def check(file: Path, model_name: str | None, ep: int | None, as_json: bool) -> None:
+def check(file: Path, model_name: str | None, ep: int | None, engine: str | None, live: bool, as_json: bool, **flags: Any) -> None:
     """Judge a plan or an engine's map file by every hard rule; exit 0 for a good one, 2 for a bad one.
 
     Example: moeplan check out/physical_to_logical_map.json --model deepseek-v3 --ep 32
+
+    Example: srun -n 16 moeplan check --live plan.json
     """
     from planner.check import check_file
 
-    report = check_file(file, model_name, ep)
+    if live:
+        check_live(file, **flags, as_json=as_json)
+        return
+    report = check_file(file, model_name, ep, engine)
     say(report.text(), report.to_dict(), as_json)
     if not report.ok:
         raise Refused(f"{file}: {report.problems[0]}")

@@ -8,11 +8,14 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from types import ModuleType
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.engines.command import NodeCommand
+from planner.engines.releases import Release
 from planner.errors import BadInput
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -28,17 +31,37 @@ class Emission:
     files: Mapping[str, str]
     launch: str
     notes: tuple[str, ...]
+    ignored: str = ""  # why this engine would not serve the plan's placement; the files are then flags alone
+    commands: tuple[NodeCommand, ...] = ()  # what launch.sh starts, in node order; what other launchers are made from
+
+
+NUMBERINGS = {
+    "decoder": "the n-th row is decoder layer n; dense layers have a row, draft layers have none",
+    "absolute": "each row is keyed by its absolute layer id, draft layers included",
+    "moe": "the n-th row is the n-th MoE layer; dense and draft layers have none",
+    "placed": "the n-th row is the n-th MoE layer; rows of draft layers may follow",
+}
 
 
 @dataclass(frozen=True)
 class MapFile:
-    """A map as its file has it: rows by absolute layer id, cells unchecked. `planner.check` is its judge."""
+    """A map as its file has it: rows by the file's own numbering, cells unchecked. `planner.map_rules` is its judge."""
 
     kind: str
     rows: tuple[tuple[int, Any], ...]
-    every_layer: bool  # a row for every decoder layer and no draft layer (SGLang), or for the placed layers alone
+    numbering: str  # a key of NUMBERINGS
     slots: int | None = None  # the row length the file itself states
+    gpus: int | None = None  # the EP size the file itself states
+    needs_draft_rows: bool = False  # its engine asks for the draft layers' rows
     problems: tuple[str, ...] = ()  # what is wrong with the file around its rows
+
+    def layer_ids(self, model: ModelSpec) -> tuple[int, ...]:
+        """The absolute layer id of each row. Rows past the model's last layer get ids past its last."""
+        if self.numbering in ("decoder", "absolute"):
+            return tuple(number for number, _ in self.rows)
+        known = model.moe_layer_ids if self.numbering == "moe" else model.placed_layer_ids
+        after = max(known) + 1
+        return tuple(known[number] if number < len(known) else after + number - len(known) for number, _ in self.rows)
 
 
 class Engine(Protocol):
@@ -47,6 +70,7 @@ class Engine(Protocol):
     NAME: str
     TITLE: str
     VERSION: str  # the release whose rules these are
+    RELEASES: Sequence[Release]  # every known one, oldest first
     REPLICA_RULE: str  # a name that planner.replica knows
 
     def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
@@ -64,11 +88,30 @@ class Engine(Protocol):
     def limits(self, problem: Problem) -> list[Violation]:
         """The engine's own limits that this question breaks."""
 
-    def emit(self, placement: Placement, problem: Problem, model_path: str) -> Emission:
-        """Files and launch script that serve `placement`. BadInput where it breaks a hard rule or a limit."""
+    def map_limits(self, model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
+        """Those of its limits that a map alone can break."""
+
+    def emit(self, placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+        """Files and launch script that serve `placement`. BadInput where it breaks a hard rule or a limit, or the version is known to differ."""
 
     def read_map(self, value: Any) -> MapFile | None:
         """The map in a parsed JSON or YAML file, or None where this is not the engine's format."""
+
+
+class MapFormat(Protocol):
+    """What a module offers that reads and writes a map file."""
+
+    TITLE: str
+    MAP_NAME: str
+
+    def read_map(self, value: Any) -> MapFile | None:
+        """As an engine's."""
+
+    def map_text(self, rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
+        """The file with the rows by absolute layer id, as many of them as the format holds."""
+
+    def held_layers(self, model: ModelSpec) -> tuple[int, ...]:
+        """The layers that the format has a row for."""
 
 
 def engine_names() -> tuple[str, ...]:
@@ -77,18 +120,41 @@ def engine_names() -> tuple[str, ...]:
 
 
 def find_engine(name: str) -> Engine:
-    engines = _engines()
-    if name not in engines:
-        nearest = difflib.get_close_matches(name.lower(), engines, n=1, cutoff=0.4)
+    return _find(name, _engines(), "engine")
+
+
+def map_formats() -> tuple[str, ...]:
+    """Names of the map formats: of each engine that reads one, and of the balancers' plain tensors."""
+    return tuple(sorted(_formats()))
+
+
+def find_format(name: str) -> MapFormat:
+    return _find(name, _formats(), "map format")
+
+
+Found = TypeVar("Found")
+
+
+def _find(name: str, known: Mapping[str, Found], kind: str) -> Found:
+    if name not in known:
+        nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
         meant = f"did you mean '{nearest[0]}'? " if nearest else ""
-        raise BadInput(f"engine {name!r} is unknown; {meant}known are {', '.join(sorted(engines))}")
-    return engines[name]
+        raise BadInput(f"{kind} {name!r} is unknown; {meant}known are {', '.join(sorted(known))}")
+    return known[name]
 
 
 def _engines() -> dict[str, Engine]:
     """Every module here that has a NAME is an engine; the others are what engines share."""
-    modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
-    return {module.NAME: cast("Engine", module) for module in modules if hasattr(module, "NAME")}
+    return {module.NAME: cast("Engine", module) for module in _modules() if hasattr(module, "NAME")}
+
+
+def _formats() -> dict[str, MapFormat]:
+    """Every module here that has a MAP_NAME reads and writes a map, under the module's own name."""
+    return {module.__name__.rpartition(".")[2]: cast("MapFormat", module) for module in _modules() if hasattr(module, "MAP_NAME")}
+
+
+def _modules() -> list[ModuleType]:
+    return [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 
 
 def default_placement(engine: str | None, problem: Problem) -> Placement:

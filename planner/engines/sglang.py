@@ -3,11 +3,14 @@ replica choice against the engine itself, on a CPU.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from planner.engines import Emission, MapFile, cyclic_placement, deepep, refuse_broken, script, uneven_nodes
+from planner.engines.command import node_command
+from planner.engines.releases import Release, find_release
 from planner.files import dump_json
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -21,6 +24,8 @@ VERSION = "0.5.23"
 REPLICA_RULE = "nearest-static"
 MAP_NAME = "expert_location.json"
 KEY = "physical_to_logical_map"
+EPLB_KEYS = {"layer_ids", "expert_count", "logical_to_physical_map"}  # beside KEY these are the tensors of a balancer, not a map of SGLang
+ATTN_DP = "--attn-dp-size"
 DISPATCH_TOKENS, MOST_DISPATCH_TOKENS = 128, 1024  # SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK: default, and the most it asserts
 
 WITHOUT_REDUNDANCY = frozenset({"bailing_moe", "llada2_moe", "longcat_flash"})  # offer their layout, but build or assert no redundant slots
@@ -29,6 +34,10 @@ READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_c
     *("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
     *("exaone_moe", "gpt_oss", "mimo_v2_flash", "minimax_m2", "minimax_m3", "minimax_m3_vl", "nemotron_h", "step3p5", "step3p7"),
 }
+RELEASES = (
+    Release("0.5.21", "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23", READS_MAP),
+    Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP})),
+)
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
@@ -47,65 +56,87 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     return cyclic_placement(model, gpus, redundant)
 
 
+def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
+    del gpus
+    if slots <= model.experts or model.architecture not in WITHOUT_REDUNDANCY:
+        return []
+    return [Violation("redundant", f"SGLang {VERSION} serves {model.architecture} without redundant experts only; use --redundant 0")]
+
+
 def limits(problem: Problem) -> list[Violation]:
     found = uneven_nodes(problem.topology, "SGLang starts as many ranks on each node")
     if not reads_map(problem.model):
         return found
-    if problem.redundant and problem.model.architecture in WITHOUT_REDUNDANCY:
-        found.append(Violation("redundant", f"SGLang {VERSION} serves {problem.model.architecture} without redundant experts only; use --redundant 0"))
+    found += map_limits(problem.model, problem.slots, problem.gpus)
     if problem.workload.phase == "decode" and problem.workload.tokens_per_rank > MOST_DISPATCH_TOKENS:
         text = f"SGLang dispatches up to {MOST_DISPATCH_TOKENS} tokens a rank in low latency mode, not {problem.workload.tokens_per_rank}"
         found.append(Violation("dispatch-tokens", text))
     return found + deepep.limits(problem, pads_hidden=False)
 
 
-def emit(placement: Placement, problem: Problem, model_path: str) -> Emission:
-    """The map has a row for every decoder layer; a dense layer's row is the trivial map, which the engine walks but does not use."""
+def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+    """Map and launch script; the script alone where SGLang would not read the map."""
+    release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
-    notes = _notes(placement, problem)
-    commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
-    title = f"{TITLE} {VERSION}, {problem.model.name} on {problem.gpus} GPUs"
+    ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
+    notes += (f"WARNING: {ignored}; launch.sh holds neither map nor redundant experts: the plan's balance does not apply to this launch",) if ignored else ()
+    notes += () if ignored else tuple(_notes(placement, problem, release))
+    commands = [_command(problem, model_path, node, release) for node in range(problem.topology.node_count)]
+    title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    dense_P = (np.arange(placement.slots) % problem.model.experts).tolist()
-    expert_map = {KEY: [rows.get(layer, dense_P) for layer in range(problem.model.layers)]}
-    return Emission({MAP_NAME: dump_json(expert_map), "launch.sh": launch}, launch, tuple(notes))
+    files = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
+    return Emission({**files, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands)))
+
+
+def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
+    """A row for every decoder layer; a dense layer without one gets the trivial map, which the engine walks but does not use."""
+    del gpus
+    slots = len(next(iter(rows.values())))
+    dense_P = (np.arange(slots) % model.experts).tolist()
+    return dump_json({KEY: [list(rows.get(layer, dense_P)) for layer in held_layers(model)]})
+
+
+def held_layers(model: ModelSpec) -> tuple[int, ...]:
+    return tuple(range(model.layers))
 
 
 def read_map(value: Any) -> MapFile | None:
-    if not isinstance(value, dict) or KEY not in value:
+    if not isinstance(value, dict) or KEY not in value or EPLB_KEYS & set(value):
         return None
     problems = [f"the key {key!r}: SGLang takes {KEY} alone and fails with a TypeError on any other" for key in value if key != KEY]
     rows = value[KEY]
     if not isinstance(rows, list) or not rows:
-        return MapFile("SGLang expert location", (), every_layer=True, problems=(*problems, f"{KEY} must be a list of rows, one for each layer"))
-    return MapFile("SGLang expert location", tuple(enumerate(rows)), every_layer=True, problems=tuple(problems))
+        return MapFile("SGLang expert location", (), "decoder", problems=(*problems, f"{KEY} must be a list of rows, one for each layer"))
+    return MapFile("SGLang expert location", tuple(enumerate(rows)), "decoder", problems=tuple(problems))
 
 
-def _command(problem: Problem, model_path: str, node: int) -> list[str]:
+def _command(problem: Problem, model_path: str, node: int, release: Release) -> list[str]:
     """One node's command, as bash words."""
     nodes = problem.topology.node_count
     words = ["python3", "-m", "sglang.launch_server", "--model-path", script.quote(model_path), "--tp-size", str(problem.gpus)]
     if nodes > 1:
         words += ["--nnodes", str(nodes), "--node-rank", str(node), "--dist-init-addr", '"$HEAD_ADDRESS:20000"']
-    if not reads_map(problem.model):
+    if not release.reads_map(problem.model):
         return [*words, "--ep-size", str(math.gcd(problem.model.experts, problem.gpus))]
     decode = problem.workload.phase == "decode"
     if decode and problem.workload.tokens_per_rank > DISPATCH_TOKENS:
         words = ["env", f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}", *words]
-    words += ["--ep-size", str(problem.gpus), "--attn-dp-size", str(problem.gpus), "--moe-dense-tp-size", "1"]
+    attention = [ATTN_DP, str(problem.gpus)] if ATTN_DP in release.flags else ["--dp-size", str(problem.gpus), "--enable-dp-attention"]
+    words += ["--ep-size", str(problem.gpus), *attention, "--moe-dense-tp-size", "1"]
     words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"]
     words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
     return [*words, "--ep-dispatch-algorithm", "static"]
 
 
-def _notes(placement: Placement, problem: Problem) -> list[str]:
+def _ignored(problem: Problem, release: Release) -> str:
+    return f"SGLang {release.version} does not read a map for {problem.model.architecture}: it would serve its default placement, not the plan's"
+
+
+def _notes(placement: Placement, problem: Problem, release: Release) -> list[str]:
     model = problem.model
-    if not reads_map(model):
-        text = f"WARNING: SGLang {VERSION} does not read a map for {model.architecture}; {MAP_NAME} is written for inspection, "
-        text += "the flags alone would serve the default placement. "
-        return [text + "launch.sh leaves the map and the redundant experts out: the plan's balance does not apply to this launch"]
-    notes = [f"SGLang {VERSION}: releases without --attn-dp-size want --dp-size {problem.gpus} --enable-dp-attention in its place"]
+    old = f"releases without {ATTN_DP} want --dp-size {problem.gpus} --enable-dp-attention in its place"
+    notes = [f"SGLang {VERSION}: {old}"] if release.version == VERSION else []
     default = default_placement(model, problem.gpus, problem.redundant)
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():

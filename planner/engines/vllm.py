@@ -6,7 +6,10 @@ The rules were read in its wheel; tests/engines holds the flags against its own 
 import json
 from typing import Any
 
-from planner.engines import Emission, MapFile, cyclic_placement, deepep, gpus_per_node, refuse_broken, script
+from planner.engines import Emission, MapFile, cyclic_placement, deepep, gpus_per_node, refuse_broken, script, vllm_plugin
+from planner.engines.command import node_command
+from planner.engines.releases import Release, find_release
+from planner.errors import BadInput
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem
@@ -16,10 +19,11 @@ from planner.topology import Topology
 NAME = "vllm"
 TITLE = "vLLM"
 VERSION = "0.33.0"
-REPLICA_RULE = "even"  # a hash of the token's row: 1/n over many tokens, but one token a rank always takes the first replica
+REPLICA_RULE = "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
 MOST_REDUNDANT = 1023
 STEP_INTERVAL = 3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
 RPC_PORT = 13345
+RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
 BALANCED = frozenset(
     {  # model_type of the classes that are a MixtureOfExperts: for the others vLLM ignores its EPLB flags
@@ -49,22 +53,31 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
 
 
 def limits(problem: Problem) -> list[Violation]:
-    found = deepep.limits(problem, pads_hidden=True)
-    if problem.redundant > MOST_REDUNDANT:
-        found.append(Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {problem.redundant}"))
-    if problem.redundant and problem.model.architecture not in BALANCED:
-        text = f"vLLM {VERSION} has no expert balancer for {problem.model.architecture}, and redundant experts only with it; use --redundant 0"
+    return deepep.limits(problem, pads_hidden=True) + map_limits(problem.model, problem.slots, problem.gpus)
+
+
+def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
+    del gpus
+    found, redundant = [], slots - model.experts
+    if redundant > MOST_REDUNDANT:
+        found.append(Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}"))
+    if redundant and model.architecture not in BALANCED:
+        text = f"vLLM {VERSION} has no expert balancer for {model.architecture}, and redundant experts only with it; use --redundant 0"
         found.append(Violation("redundant", text))
     return found
 
 
-def emit(placement: Placement, problem: Problem, model_path: str) -> Emission:
-    """Only the launch script: there is no file that vLLM 0.33.0 would load."""
+def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None, *, plugin: bool = False) -> Emission:
+    """The launch script: there is no file that vLLM 0.33.0 would load. With `plugin` also the package that makes its balancer return the plan's map."""
+    release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
-    notes = [_map_note(problem), *deepep.neighbour_notes(problem.topology, problem.workload.phase)]
+    plugin_files = _plugin_files(placement, problem) if plugin else {}
+    notes += vllm_plugin.notes(STEP_INTERVAL) if plugin else (f"WARNING: {_ignored(problem)}",)
+    notes += tuple(deepep.neighbour_notes(problem.topology, problem.workload.phase))
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
-    launch = script.per_node(f"{TITLE} {VERSION}, {problem.model.name} on {problem.gpus} GPUs", notes, problem.topology, commands)
-    return Emission({"launch.sh": launch}, launch, tuple(notes))
+    title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
+    launch = script.per_node(title, notes, problem.topology, commands)
+    return Emission({**plugin_files, "launch.sh": launch}, launch, notes, "" if plugin else _ignored(problem), tuple(map(node_command, commands)))
 
 
 def read_map(value: Any) -> MapFile | None:
@@ -88,13 +101,19 @@ def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     return [*words, "--enable-eplb", "--eplb-config", script.quote(json.dumps(balancer, separators=(",", ":")))]
 
 
-def _map_note(problem: Problem) -> str:
+def _plugin_files(placement: Placement, problem: Problem) -> dict[str, str]:
+    if problem.model.architecture not in BALANCED:
+        raise BadInput(f"{_ignored(problem)}; a plugin cannot change that: leave --plugin out")
+    return vllm_plugin.package(placement, problem.model)
+
+
+def _ignored(problem: Problem) -> str:
     if problem.model.architecture not in BALANCED:
         return (
-            f"WARNING: vLLM {VERSION} does not read a map and has no expert balancer for {problem.model.architecture}: it serves its default placement, "
+            f"vLLM {VERSION} does not read a map and has no expert balancer for {problem.model.architecture}: it serves its default placement, "
             "one block of experts a GPU, not the plan's"
         )
     return (
-        f"WARNING: vLLM {VERSION} does not read a map: the plan's placement is not used. These flags reserve its {problem.redundant} redundant slots; "
+        f"vLLM {VERSION} does not read a map: the plan's placement is not used. The flags alone reserve its {problem.redundant} redundant slots; "
         f"vLLM starts from its default placement and places experts by its own balancer from about step {STEP_INTERVAL // 4} on"
     )

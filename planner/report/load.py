@@ -102,14 +102,21 @@ def load_report(load: LoadProfile, width: int = 100) -> RenderableType:
     return Group(table, Text(heatmap(load, width)), *(Text(f"Note: {note}", style="dim") for note in load.notes))
 
 
-def load_summary(load: LoadProfile) -> dict[str, Any]:
-    """The same for machines."""
+def load_summary(load: LoadProfile, top_k: int) -> dict[str, Any]:
+    """The same for machines. `counts_sum_per_layer` is in the order of `layers`; `tokens` is what the middle measured layer implies."""
+    sums_L = load.total_LE.sum(axis=1)
+    measured_L = np.array([layer not in load.unmeasured_layer_ids for layer in load.layer_ids]) & (sums_L > 0)
     return {
         "source": load.source,
         "windows": load.windows,
         "window_unit": load.window_unit,
         "experts": load.experts,
+        "tokens": round(float(np.median(sums_L[measured_L if measured_L.any() else slice(None)])) / top_k),
+        "top_k": top_k,
+        "phase": load.phase,
         "traced": load.trace is not None,
         "notes": list(load.notes),
+        "warnings": list(load.notes),
+        "counts_sum_per_layer": sums_L.tolist(),
         "layers": [asdict(row) for row in skew_rows(load)],
     }

@@ -1,5 +1,7 @@
 """A plan as tables for a terminal: what it is predicted to do, beside doing nothing, and what each figure rests on."""
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -44,6 +46,16 @@ def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> Render
     """One placement on one load, for `moeplan evaluate`."""
     table = _table_of_costs("rule", "transport")
     table.add_row(problem.replica_rule, problem.workload.transport, *_cost_cells(found))
+    lines = [f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}", *(f"Note: {note}" for note in notes)]
+    return Group(Text("\n".join(lines)), table)
+
+
+def engines_report(found: Mapping[str, tuple[Problem, Cost]], notes: tuple[str, ...]) -> RenderableType:
+    """One placement under every engine's rule, transport and dtypes, for `moeplan evaluate --all-engines`."""
+    table = _table_of_costs("engine", "rule", "transport")
+    for name, (problem, priced) in found.items():
+        table.add_row(name, problem.replica_rule, problem.workload.transport, *_cost_cells(priced))
+    problem = next(iter(found.values()))[0]
     lines = [f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}", *(f"Note: {note}" for note in notes)]
     return Group(Text("\n".join(lines)), table)
 
@@ -98,7 +110,7 @@ def _evidence(plan: Plan) -> Text:
 def _table_of_costs(*keys: str) -> Table:
     table = Table(title="Predicted step, all layers", title_justify="left")
     for name in (*keys, "total", "dispatch", "compute", "combine", "max/mean", "balancedness", "cross-node", "bottleneck"):
-        table.add_column(name, justify="left" if name in ("placement", "load", "rule", "transport", "bottleneck") else "right")
+        table.add_column(name, justify="left" if name in ("placement", "load", "engine", "rule", "transport", "bottleneck") else "right")
     return table
 
 

@@ -1,7 +1,8 @@
 """Run by an interpreter that has SGLang 0.5.23, on a machine without a GPU: what do these flags resolve to, and which slot does each rank use?
 
-stdin: {"model": folder with a config.json, "cases": [[flag, ...], ...]}. The last line of stdout is a list with one entry for each case:
-{"resolved": {...}, "map_read": bool, "shape": [layers, slots], "table": [rank][layer][expert] -> slot}, or {"error": text} where the engine refuses.
+stdin: {"model": folder with a config.json, "cases": [[flag, ...], ...], "experts": [token][k]}. The last line of stdout is a list with one entry for
+each case: {"resolved": {...}, "map_read": bool, "shape": [layers, slots], and one of "table": [rank][layer][expert] -> slot (static dispatch) and
+"chosen": [rank][layer][token][k] -> slot (dynamic dispatch of `experts`)}, or {"error": text} where the engine refuses.
 Everything is the engine's own code; only the device is replaced, and torchvision, which SGLang imports but this question does not need.
 """
 
@@ -31,7 +32,7 @@ def replace_torchvision() -> None:
         sys.modules[f"torchvision{part}"] = module
 
 
-def ask(model: str, flags: list[str]) -> dict[str, Any]:
+def ask(model: str, flags: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
     args = sglang("server_args").prepare_server_args(["--model-path", model, "--skip-tokenizer-init", "--load-format", "dummy", "--device", "cuda", *flags])
     args.resolve_once()
     resolved = args.resolved_dict()
@@ -44,13 +45,25 @@ def ask(model: str, flags: list[str]) -> dict[str, Any]:
         answer["map_read"] = ranks[0] is not None
         if answer["map_read"]:
             answer["shape"] = list(ranks[0].physical_to_logical_map.shape)
-            answer["table"] = [rank.logical_to_rank_dispatch_physical_map.tolist() for rank in ranks]
+            if resolved["ep_dispatch_algorithm"] == "static":
+                answer["table"] = [rank.logical_to_rank_dispatch_physical_map.tolist() for rank in ranks]
+            else:
+                answer["chosen"] = [chosen(rank, experts_TK) for rank in ranks]
     return answer
 
 
-def answer_or_error(model: str, flags: list[str]) -> dict[str, Any]:
+def chosen(location: Any, experts_TK: list[list[int]]) -> list[list[list[int]]]:
+    """slots_LTK that one rank dispatches to."""
+    sglang("eplb.expert_location").set_global_expert_location_metadata(location, allow_overwrite=True)
+    dispatch = sglang("eplb.expert_location_dispatch")
+    topk_ids = importlib.import_module("torch").tensor(experts_TK)
+    layers = range(location.physical_to_logical_map.shape[0])
+    return [dispatch.topk_ids_logical_to_physical(topk_ids, dispatch.ExpertLocationDispatchInfo.init_new(layer)).tolist() for layer in layers]
+
+
+def answer_or_error(model: str, flags: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
     try:
-        return ask(model, flags)
+        return ask(model, flags, experts_TK)
     except Exception as error:  # noqa: BLE001 - the engine's refusal is the answer
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -61,7 +74,7 @@ def main() -> None:
     replace_torchvision()
     sglang("eplb.expert_location").get_device = lambda: types.SimpleNamespace(device="cpu")
     with sglang("runtime_context").override_platform(is_cuda=True):
-        answers = [answer_or_error(request["model"], flags) for flags in request["cases"]]
+        answers = [answer_or_error(request["model"], flags, request["experts"]) for flags in request["cases"]]
     print(json.dumps(answers))  # noqa: T201 - a program
 
 

@@ -18,7 +18,7 @@ from planner.engines import find_engine
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.replica import static_table
+from planner.replica import CHOICES, RULES, Situation, static_table
 from planner.solve import find_method
 from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
@@ -64,6 +64,12 @@ SHAPES = [
     *(solved(nodes, redundant) for nodes in (1, 2, 4) for redundant in (8, 16, 24)),
 ]
 
+DYNAMIC = [
+    *(shape(8, nodes, redundant) for nodes in (1, 2, 4) for redundant in (0, 16)),
+    *(shape(8, nodes, 24, hot=5) for nodes in (1, 2, 4)),
+]
+TOKENS_TK = np.array([np.random.default_rng(token).permutation(64)[:8] for token in range(1024)])
+
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any], list[list[str]]], list[dict[str, Any]]]:
@@ -72,7 +78,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any], l
     def answers(config: dict[str, Any], cases: list[list[str]]) -> list[dict[str, Any]]:
         folder = tmp_path_factory.mktemp("model")
         (folder / "config.json").write_text(json.dumps(config))
-        request = json.dumps({"model": str(folder), "cases": cases})
+        request = json.dumps({"model": str(folder), "cases": cases, "experts": TOKENS_TK.tolist()})
         oracle = Path(__file__).with_name("sglang_oracle.py")
         run = subprocess.run([PYTHON, str(oracle)], input=request, capture_output=True, text=True, timeout=240, check=False)
         assert run.returncode == 0, run.stderr[-2000:]
@@ -122,6 +128,48 @@ def test_launch_flags_resolve_to_the_plan(index: int, served: list[dict[str, Any
     assert resolved["deepep_mode"] == {"decode": "low_latency", "prefill": "normal"}[phase]
 
 
+def dynamic_flags(case: Case, folder: Path, *, all_to_all: bool) -> list[str]:
+    """The launch's flags with dynamic dispatch, or with none named and no all-to-all: the engine then takes dynamic by itself."""
+    words = launched_flags(TINY, case, folder)
+    if all_to_all:
+        return [{"static": "dynamic"}.get(word, word) for word in words]
+    left_out = {"--moe-a2a-backend", "--deepep-mode", "--ep-dispatch-algorithm"}
+    return [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & left_out]
+
+
+@pytest.fixture(scope="module")
+def dynamic(ask: Callable[..., list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """SGLang's answers to each shape of DYNAMIC: with an all-to-all, then without."""
+    cases = [(case, all_to_all) for all_to_all in (True, False) for case in DYNAMIC]
+    return ask(CONFIG, [dynamic_flags(case, tmp_path_factory.mktemp("plan"), all_to_all=all_to_all) for case, all_to_all in cases])
+
+
+@pytest.mark.parametrize("index", range(len(DYNAMIC)))
+def test_without_an_all_to_all_every_rank_picks_by_the_row(index: int, dynamic: list[dict[str, Any]]) -> None:
+    """The slots of 1024 tokens, in every MoE layer on every rank, are ours; the engine takes dynamic dispatch by itself."""
+    (_, placement, _), answer = DYNAMIC[index], dynamic[len(DYNAMIC) + index]
+    assert answer.get("resolved", answer)["moe_a2a_backend"] == "none"
+    assert answer["resolved"]["ep_dispatch_algorithm"] == "dynamic"
+    for row, layer in enumerate(TINY.moe_layer_ids):
+        ours_TK = CHOICES["row-index"](TOKENS_TK, placement.expert_LP[row], 0, 8)
+        for rank in range(8):
+            assert answer["chosen"][rank][layer] == ours_TK.tolist()
+
+
+@pytest.mark.parametrize("index", range(len(DYNAMIC)))
+def test_with_an_all_to_all_dynamic_draws_where_we_say(index: int, dynamic: list[dict[str, Any]]) -> None:
+    """What a rank sends an expert's 128 assignments to: the one slot with share 1, or every slot with a share, each about as often."""
+    (topology, placement, _), answer = DYNAMIC[index], dynamic[index]
+    shares = list(RULES["nearest-dynamic"](placement, Situation(TINY, topology.node_G)))
+    for row, layer in enumerate(TINY.moe_layer_ids):
+        asked_E = np.bincount(TOKENS_TK.ravel(), minlength=64)
+        for rank in range(8):
+            counted_P = np.bincount(np.ravel(answer["chosen"][rank][layer]), minlength=placement.slots)
+            expected_P = shares[row][rank] * asked_E[placement.expert_LP[row]]
+            assert ((counted_P > 0) == (expected_P > 0)).all()
+            assert (np.abs(counted_P - expected_P) < 6 * np.sqrt(expected_P) + 1e-9).all()
+
+
 def test_the_comparison_can_fail() -> None:
     """Another number of nodes gives another table, so an equal one says something."""
     topology, placement, _ = SHAPES[4 + 3]
@@ -132,7 +180,9 @@ def test_the_comparison_can_fail() -> None:
 def test_mixtral_has_no_map_in_the_engine(ask: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
     """Given a map, SGLang answers with no expert location for Mixtral; our launch leaves the map out and resolves to plain expert parallelism."""
     mixtral = ModelSpec("mixtral", "mixtral", 2, (0, 1), 8, 2, 1024, 512, 1024, "bf16", "made for tests")
-    flags = launched_flags(mixtral, (machine(4, 4), random_placement(mixtral, 8, 8), "decode"), tmp_path)
+    placement = random_placement(mixtral, 8, 8)
+    flags = launched_flags(mixtral, (machine(4, 4), placement, "decode"), tmp_path)
+    (tmp_path / "expert_location.json").write_text(json.dumps({"physical_to_logical_map": placement.expert_LP.tolist()}))
     forced = [*flags, "--moe-a2a-backend", "deepep", "--deepep-mode", "normal", "--init-expert-location", str(tmp_path / "expert_location.json")]
     ours, with_map = ask(MIXTRAL_CONFIG, [flags, forced])
     assert ours["resolved"]["ep_size"] == 8

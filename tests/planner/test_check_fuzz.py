@@ -22,6 +22,11 @@ json_values = st.recursive(
 )
 rows = st.lists(st.integers(-2, 9) | st.sampled_from([1.0, True, None, "0", 2**40, 10**20]), max_size=9) | json_values
 
+devices = st.fixed_dictionaries({"device_id": st.integers(0, 2), "device_expert": rows}) | json_values
+expert_layers = json_values | st.fixed_dictionaries(
+    {"layer_id": st.integers(0, 2), "device_count": st.integers(0, 3), "device_list": st.lists(devices, max_size=3) | json_values}
+)
+
 
 @given(
     value=json_values
@@ -29,14 +34,17 @@ rows = st.lists(st.integers(-2, 9) | st.sampled_from([1.0, True, None, "0", 2**4
     | st.fixed_dictionaries(
         {"num_slots": st.integers(0, 9) | json_values, "initial_global_assignments": st.dictionaries(st.integers(-1, 6), rows, max_size=4) | json_values},
         optional={"layer_updates_per_iter": json_values},
-    ),
+    )
+    | st.fixed_dictionaries({"physical_to_logical_map": st.lists(rows, max_size=4), "layer_ids": st.lists(st.integers(-1, 6), max_size=4) | json_values})
+    | st.fixed_dictionaries({"moe_layer_count": st.integers(0, 3) | json_values, "layer_list": st.lists(expert_layers, max_size=3) | json_values}),
     model=st.sampled_from([None, FOUR, TINY]),
     gpus=st.none() | st.integers(-1, 9),
+    engine=st.sampled_from([None, "eplb", "sglang", "trtllm", "vllm", "vllm_ascend"]),
 )
-def test_any_value_gets_a_report_or_one_line(value: Any, model: ModelSpec | None, gpus: int | None) -> None:
+def test_any_value_gets_a_report_or_one_line(value: Any, model: ModelSpec | None, gpus: int | None, engine: str | None) -> None:
     """Whatever parses: a report that can be printed, as text and as JSON, or BadInput; never another exception."""
     with contextlib.suppress(BadInput):
-        report = check_value(value, "map", model, gpus)
+        report = check_value(value, "map", model, gpus, engine)
         assert report.text()
         assert json.dumps(report.to_dict())
 

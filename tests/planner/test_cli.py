@@ -68,20 +68,27 @@ def test_solve_reports_what_a_person_decides_by() -> None:
         assert word in result.stdout, word
 
 
-@pytest.mark.parametrize("engine", ["sglang", "trtllm", "vllm"])
-def test_emit_then_check(engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "name"), [("trtllm", "moe_load_balancer.yaml"), ("vllm_ascend", "expert_map.json")])
+def test_emit_then_check(engine: str, name: str, tmp_path: Path) -> None:
     """What is emitted passes our own check, with the plan beside it and with the facts given; a spoilt cell fails both."""
     result = run("emit", solved(tmp_path / "plan.json"), "--engine", engine, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "plan.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
-    maps = [tmp_path / "out" / name for name in ("expert_location.json", "moe_load_balancer.yaml") if (tmp_path / "out" / name).exists()]
-    assert bool(maps) == (engine != "vllm")
-    for path in maps:
-        assert run("check", path).exit_code == 0
-        assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 0
-        path.write_text(path.read_text().replace("[0, ", "[9, "))
-        assert run("check", path).exit_code == 2
-        assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 2
+    path = tmp_path / "out" / name
+    assert run("check", path).exit_code == 0
+    assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 0
+    path.write_text(path.read_text().replace("[0, ", "[9, "))
+    assert run("check", path).exit_code == 2
+    assert run("check", path, "--model", "mixtral", "--ep", "4").exit_code == 2
+
+
+def test_convert_writes_another_engines_map(tmp_path: Path) -> None:
+    """A plan becomes a map of TensorRT-LLM and that one a map of vllm-ascend; each passes the check of the engine that loads it."""
+    assert run("convert", solved(tmp_path / "plan.json"), "--to", "trtllm", "-o", tmp_path / "map.yaml").exit_code == 0
+    words = ("--to", "vllm_ascend", "--model", "mixtral", "--ep", "4", "-o", tmp_path / "map.json", "--json")
+    result = run("convert", tmp_path / "map.yaml", "--from", "trtllm", *words)
+    assert json.loads(result.stdout)["file"] == str(tmp_path / "map.json")
+    assert run("check", tmp_path / "map.json", "--model", "mixtral", "--ep", "4", "--engine", "vllm_ascend").exit_code == 0
 
 
 def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
@@ -93,6 +100,15 @@ def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
     assert [layer["max_over_mean"] for layer in value["layers"]] == pytest.approx([1.0] * 32)
     assert value["cross_node_share"] == pytest.approx(0.5)
     assert value["total_seconds"] > 0
+
+
+def test_evaluate_under_every_engine(tmp_path: Path) -> None:
+    """One row and one JSON entry each; together with one engine it is refused."""
+    plan = solved(tmp_path / "plan.json")
+    found = json.loads(run("evaluate", plan, "--all-engines", "--json").stdout)["engines"]
+    assert {found[name]["replica_rule"] for name in ("sglang", "trtllm", "vllm")} == {"nearest-static", "round-robin", "hashed"}
+    assert all(name in run("evaluate", plan, "--all-engines").stdout for name in found)
+    assert "give one of them" in fault(run("evaluate", plan, "--all-engines", "--engine", "vllm"))
 
 
 def test_evaluate_on_a_machine_of_another_size_is_refused(tmp_path: Path) -> None:

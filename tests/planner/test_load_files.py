@@ -366,7 +366,7 @@ def test_unknown_arrays_are_listed(save: Saver) -> None:
         ("l.yaml", "a: !!int ''", "not readable YAML"),
         ("l.yaml", "a: !!python/object/apply:os.system [id]", "not valid YAML"),
         ("l.yaml", "a: &a [1]\ncounts: [*a]", "aliases"),
-        ("l.pt", "x", r"ends in \.csv, \.json, \.yaml, \.npz or \.npy, not '\.pt'"),
+        ("l.xlsx", "x", r"ends in \.csv, \.json, \.yaml, \.npz or \.npy, not '\.xlsx'"),
         ("l.npz", "PK", "not a readable NumPy file"),
         ("l.csv", "", "empty"),
     ],

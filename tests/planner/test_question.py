@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from planner.cost import cost
+from planner.engines import engine_names, find_engine
 from planner.errors import BadInput, Infeasible
 from planner.plan_file import write_plan
-from planner.question import Question, answer, find_topology, re_evaluate
+from planner.question import Question, answer, evaluate_engines, find_topology, re_evaluate
 from planner.rules import violations
 
 FOUR = Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="refine")
@@ -59,7 +60,18 @@ def test_an_engine_brings_its_rule_and_default(engine: str) -> None:
     """The plan is judged under what will run it."""
     plan = answer(Question("deepseek-v2-lite", topology="hgx-h100:2x2", redundant=8, method="greedy", engine=engine))
     assert plan.origin.engine == engine
-    assert plan.problem.replica_rule == ("nearest-static" if engine == "sglang" else "even")
+    assert plan.problem.replica_rule == {"sglang": "nearest-static", "trtllm": "round-robin", "vllm": "hashed"}[engine]
+
+
+def test_one_placement_is_priced_under_every_engine(tmp_path: Path) -> None:
+    """Each under its own rule, and with the figures that asking for that engine alone gives. With one token a rank vLLM's hash leaves replicas idle."""
+    plan_file = write_plan(answer(Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", tokens_per_rank=1)), tmp_path / "plan.json")
+    found, _ = evaluate_engines(plan_file, (), None)
+    assert tuple(found) == engine_names()
+    for name, (problem, priced) in found.items():
+        assert problem.replica_rule == find_engine(name).REPLICA_RULE
+        assert priced.total_seconds == re_evaluate(plan_file, (), None, name)[1].total_seconds
+    assert found["vllm"][1].max_over_mean > found["trtllm"][1].max_over_mean + 0.1
 
 
 def test_ep_takes_whole_nodes_or_part_of_the_first() -> None:

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 def routing(problem: Problem, row_P: Ints, *, traced: bool = True) -> Routing:
     """The routing of the problem's only layer under its own rule."""
-    share_SP = next(iter(RULES[problem.replica_rule](placed(row_P, problem), problem.model, problem.node_G)))
+    share_SP = next(iter(RULES[problem.replica_rule](placed(row_P, problem), problem.situation())))
     trace = problem.load.trace
     return Routing(problem.shares_LE[0], share_SP, row_P, trace.experts_LTK[0] if trace is not None and traced else None)
 

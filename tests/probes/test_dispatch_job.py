@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner.errors import BadInput
+from planner.replica import CHOICES
 from probes.dispatch_job import LARGEST_TOP_K, DispatchJob, Fault, load, predict, save
 
 
@@ -53,6 +54,16 @@ def test_plan_and_baseline_get_the_same_tokens_and_the_seed_decides() -> None:
         assert (job.sides[side].expert_LP[0][job.slots_TK(side, 0, 1)] == experts_TK).all()
     assert (experts_TK == job.experts_TK(0, 1)).all()
     assert (experts_TK != replace(job, seed=1).experts_TK(0, 1)).any()
+
+
+@pytest.mark.parametrize("rule", CHOICES)
+def test_an_engine_that_makes_no_draw_picks_for_itself(rule: str) -> None:
+    """The rule's own slots for exactly these tokens on that rank; another rule draws, by its shares."""
+    expert_P = np.array([0, 1, 0, 1])
+    job = replace(make_job(), expert_LP=expert_P[None], share_LSP=np.full((1, 1, 4), 0.5), replica_rule=rule)
+    for source in (0, 1):
+        assert (job.slots_TK("plan", 0, source) == CHOICES[rule](job.experts_TK(0, source), expert_P, source, 2)).all()
+    assert (job.slots_TK("plan", 0, 1) != replace(job, replica_rule="even").slots_TK("plan", 0, 1)).any()
 
 
 def test_a_trace_is_used_where_there_is_one() -> None:

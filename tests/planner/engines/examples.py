@@ -1,6 +1,7 @@
 """Small machines, questions and valid placements for the engine tests. Rates are round numbers made for them."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,13 @@ def random_placement(model: ModelSpec, gpus: int, redundant: int, seed: int = 0,
         assert {len(slots) for slots in held} == {slots_per_gpu}
         rows.append(np.concatenate([draw.permutation(slots) for slots in held]))
     return Placement(np.array(rows), model.placed_layer_ids, gpus)
+
+
+def pip_install(package: Path, site: Path) -> Path:
+    """The folder `site`, into which pip put the package; no network is needed."""
+    flags = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *flags, "--target", str(site), str(package)], check=True, timeout=120)
+    return site
 
 
 def started(emission: Emission, folder: Path, program: str, node_rank: int | None = 0, **environment: str) -> list[str]:

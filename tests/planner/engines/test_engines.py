@@ -24,7 +24,7 @@ EVERY = [pytest.param(find_engine(name), id=name) for name in engine_names()]
 
 def test_an_unknown_engine_gets_the_nearest_name() -> None:
     """The message helps with a slip of the finger."""
-    with pytest.raises(BadInput, match=r"'sglagn' is unknown; did you mean 'sglang'\? known are sglang, trtllm, vllm"):
+    with pytest.raises(BadInput, match=r"'sglagn' is unknown; did you mean 'sglang'\? known are sglang, trtllm, vllm, vllm_ascend"):
         find_engine("sglagn")
 
 
@@ -147,14 +147,14 @@ def test_export_then_import_is_the_identity(layers: int, seed: int, redundant: i
     model = replace(TINY, layers=layers + 1, moe_layer_ids=tuple(range(1, layers + 1)), draft_layer_ids=(layers + 1,))
     placement = random_placement(model, 8, redundant, seed)
     problem = question(model, machine(8), redundant)
-    for name, parse in (("sglang", json.loads), ("trtllm", yaml.safe_load)):
+    for name, parse in (("sglang", json.loads), ("trtllm", yaml.safe_load), ("vllm_ascend", json.loads)):
         engine = find_engine(name)
         found = engine.read_map(
             parse(next(text for file, text in engine.emit(placement, problem, "m").files.items() if file != "launch.sh" and "options" not in file))
         )
         assert found is not None
-        rows = dict(found.rows)
-        layer_ids = model.moe_layer_ids if found.every_layer else model.placed_layer_ids
+        rows = dict(zip(found.layer_ids(model), (row for _, row in found.rows), strict=True))
+        layer_ids = model.placed_layer_ids if found.needs_draft_rows else model.moe_layer_ids
         assert np.array_equal([rows[layer] for layer in layer_ids], placement.expert_LP[: len(layer_ids)])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.catalog import find_model
 from planner.engines import find_engine
-from planner.replica import nearest_static, static_table
+from planner.replica import RULES, Situation, static_table
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
 ENGINE = find_engine("sglang")
@@ -44,6 +44,16 @@ def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_an_older_release_gets_the_older_spelling_of_attention_dp(tmp_path: Path) -> None:
+    """0.5.21 has no --attn-dp-size; 0.5.22 is unknown, and the spelling that both its neighbours take is used, with a word."""
+    for version, notes in (("0.5.21", 0), ("0.5.22", 1)):
+        emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m", version)
+        words = started(emission, tmp_path, "python3", node_rank=None)
+        assert "--attn-dp-size" not in words
+        assert words[words.index("--dp-size") + 1 :][:2] == ["8", "--enable-dp-attention"]
+        assert sum("the rules of 0.5.21 are assumed" in note for note in emission.notes) == notes
+
+
 def test_one_node_needs_no_address(tmp_path: Path) -> None:
     """A single node starts without NODE_RANK and HEAD_ADDRESS."""
     words = started(ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, "prefill"), "m"), tmp_path, "python3", node_rank=None)
@@ -61,12 +71,14 @@ def test_a_missing_or_foreign_node_rank_stops_the_launch(rank: int | None, messa
 
 
 def test_a_model_that_ignores_maps_is_launched_without_one(tmp_path: Path) -> None:
-    """Mixtral: the file is written for inspection, the note says so loudly, and no flag pretends that the plan is used."""
+    """Mixtral: no map is written, the note says so loudly, and no flag pretends that the plan is used."""
     mixtral = find_model("mixtral")
     emission = ENGINE.emit(random_placement(mixtral, 8, 8), question(mixtral, machine(8), 8), "m")
     words = started(emission, tmp_path, "python3", node_rank=None)
     assert words[2:] == ["--model-path", "m", "--tp-size", "8", "--ep-size", "8"]
-    assert emission.notes[0].startswith("WARNING: SGLang 0.5.23 does not read a map for mixtral; expert_location.json is written for inspection")
+    assert set(emission.files) == {"launch.sh"}
+    assert emission.ignored.startswith("SGLang 0.5.23 does not read a map for mixtral")
+    assert emission.notes[0].startswith(f"WARNING: {emission.ignored}")
     assert "does not read a map for mixtral" in emission.launch
     assert ENGINE.transport("decode", machine(8), mixtral) == "allgather"
 
@@ -83,7 +95,7 @@ def test_draft_layers_are_served_from_the_first_slot() -> None:
     node_G = machine(4, 4).node_G
     assert (static_table(ENGINE.default_placement(TINY, 8, 16), TINY, node_G)[:, -1] == np.arange(64)).all()
     placement = random_placement(TINY, 8, 16)
-    *_, share_SP = nearest_static(placement, TINY, node_G)
+    *_, share_SP = RULES["nearest-static"](placement, Situation(TINY, node_G))
     assert all(np.allclose(np.bincount(placement.expert_LP[-1], weights=row), 1) for row in share_SP)
 
 

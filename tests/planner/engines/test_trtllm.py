@@ -51,7 +51,17 @@ def test_an_architecture_off_the_list_is_launched_without_the_map() -> None:
     model = find_model("olmoe")
     emission = ENGINE.emit(random_placement(model, 8, 8), question(model, machine(8), 8), "m")
     assert "load_balancer" not in emission.files["extra_llm_api_options.yaml"]
-    assert emission.notes[0].startswith("WARNING: TensorRT-LLM ignores a map for olmoe")
+    assert emission.ignored.startswith("TensorRT-LLM 1.2.1 ignores a map for olmoe")
+    assert emission.notes[0].startswith(f"WARNING: {emission.ignored}")
+    assert "moe_load_balancer.yaml" not in emission.files
+
+
+def test_an_older_release_has_a_shorter_list() -> None:
+    """1.0 ignores a map for GPT-OSS, later sources read it."""
+    model = find_model("gpt-oss-20b")
+    placement, problem = random_placement(model, 8, 8), question(model, machine(8), 8)
+    assert "1.0 ignores a map for gpt_oss" in ENGINE.emit(placement, problem, "m", "1.0").ignored
+    assert ENGINE.emit(placement, problem, "m").ignored == ""
 
 
 def test_a_relative_model_path_is_refused() -> None:

@@ -16,6 +16,7 @@ def test_only_flags_are_emitted_and_the_note_says_so() -> None:
     """No file pretends that vLLM 0.33.0 has a field for a map."""
     emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
     assert set(emission.files) == {"launch.sh"}
+    assert emission.ignored
     assert emission.notes[0].startswith("WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used")
     assert ENGINE.read_map({"physical_to_logical_map": [[0]]}) is None
 

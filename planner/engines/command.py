@@ -1,0 +1,31 @@
+"""What a node runs: said by an engine, started by a launcher, which then needs to know no engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NodeCommand:
+    """One node's command. `words` are bash words, which may use $HEAD_ADDRESS (of node 0) and $PLAN_DIR (where the files lie).
+
+    `per_gpu`: MPI starts it once for each GPU, in rank order; else the node starts it once. `accelerator`: nvidia or ascend.
+    """
+
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    per_gpu: bool = False
+    accelerator: str = "nvidia"
+
+
+def node_command(words: Sequence[str], *, per_gpu: bool = False, accelerator: str = "nvidia") -> NodeCommand:
+    """
+    >>> node_command(["env", "A=1", "serve", "--x", "B=2"])
+    NodeCommand(words=('serve', '--x', 'B=2'), environment=(('A', '1'),), per_gpu=False, accelerator='nvidia')
+    """
+    rest, pairs = list(words), []
+    if rest[0] == "env":
+        rest.pop(0)
+        while "=" in rest[0]:
+            name, _, value = rest.pop(0).partition("=")
+            pairs.append((name, value))
+    return NodeCommand(tuple(rest), tuple(pairs), per_gpu, accelerator)

@@ -1,0 +1,56 @@
+"""ai-dynamo 1.6.1: its workers take the engine's own flags. Read in its wheel, not run; it pins SGLang 0.5.21, vLLM 0.31.0 and TensorRT-LLM 1.3.0rc29."""
+
+from collections.abc import Sequence
+
+from planner.engines.script import command_line
+from planner.errors import BadInput
+from planner.launch import SCRIPT, Job, Launch, shell
+from planner.launch.network import network_notes
+
+NAME = "dynamo"
+TITLE = "ai-dynamo 1.6.1"
+ACCELERATORS = ("nvidia",)
+FRONTEND = "frontend.sh"
+PROGRAMS = (  # what the engine's command begins with, and what takes its place
+    (("python3", "-m", "sglang.launch_server"), ("python3", "-m", "dynamo.sglang")),
+    (("vllm", "serve"), ("python3", "-m", "dynamo.vllm", "--model")),
+    (("trtllm-serve",), ("python3", "-m", "dynamo.trtllm", "--model")),
+)
+FLAGS = {"--tp_size": "--tensor-parallel-size", "--ep_size": "--expert-parallel-size", "--config": "--extra-engine-args"}  # of TensorRT-LLM
+MPI = "trtllm-llmapi-launch"
+
+
+def write(job: Job) -> Launch:
+    """The engine's script with dynamo's workers in it, and the frontend's, which runs once anywhere."""
+    commands = {}
+    for node, command in enumerate(job.commands):
+        setting = ["env", *(f"{name}={value}" for name, value in command.environment)] if command.environment else []
+        commands[shell.original_line(job, node)] = command_line([*setting, *worker_words(command.words, job.engine)])
+    notes = (f"start {FRONTEND} once, and {SCRIPT} on every node; both need the same discovery service (ETCD_ENDPOINTS, or DYN_DISCOVERY_BACKEND)",)
+    return Launch({SCRIPT: shell.script_text(job, commands), FRONTEND: _frontend()}, SCRIPT, (*notes, *shell.order_notes(job), *network_notes(job)))
+
+
+def worker_words(words: Sequence[str], engine: str) -> list[str]:
+    """
+    >>> worker_words(["vllm", "serve", "m", "--enable-eplb"], "vllm")
+    ['python3', '-m', 'dynamo.vllm', '--model', 'm', '--enable-eplb']
+    """
+    mpi = [MPI] if words[0] == MPI else []
+    rest = list(words[len(mpi) :])
+    for old, new in PROGRAMS:
+        if tuple(rest[: len(old)]) == old:
+            return [*mpi, *new, *_flags(rest[len(old) :])]
+    raise BadInput(f"ai-dynamo has no worker for {engine}; use --launcher shell")
+
+
+def _flags(words: Sequence[str]) -> list[str]:
+    """SGLang 0.5.21 has no --attn-dp-size; the older words for it are also understood by 0.5.23."""
+    found = [FLAGS.get(word, word) for word in words]
+    if "--attn-dp-size" in found:
+        place = found.index("--attn-dp-size")
+        found[place : place + 2] = ["--dp-size", found[place + 1], "--enable-dp-attention"]
+    return found
+
+
+def _frontend() -> str:
+    return '#!/usr/bin/env bash\n# Written by moeplan: the HTTP server in front of the workers.\nset -euo pipefail\nexec python3 -m dynamo.frontend "$@"\n'

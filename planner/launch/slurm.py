@@ -1,0 +1,71 @@
+"""A Slurm batch file. Slurm sorts the hosts of an allocation by its own order, whatever --nodelist says; a host file and the arbitrary distribution give each
+task its host (seen with Slurm 22.05: SLURM_PROCID follows the file, SLURM_NODEID does not).
+"""
+
+from planner.launch import SCRIPT, Job, Launch, shell
+from planner.launch.network import network_notes
+from planner.plan_file import EMITTED_PLAN
+
+NAME = "slurm"
+TITLE = "Slurm batch file"
+ACCELERATORS = ("nvidia",)
+BATCH = "job.sbatch"
+LIVE_SECONDS = 120
+
+
+def write(job: Job) -> Launch:
+    notes = [f"submit from the folder of the files, which every node must reach: sbatch {BATCH}"]
+    if job.nodes > 1 and not job.hosts:
+        notes.append("the plan names no hosts: Slurm chooses them, in its own order; give --hosts to fix which host is which node of the plan")
+    return Launch({SCRIPT: shell.script_text(job), BATCH: batch_text(job)}, BATCH, (*notes, *network_notes(job)))
+
+
+def batch_text(job: Job) -> str:
+    counts = job.gpus_of_nodes
+    tasks = sum(counts) if job.per_gpu else job.nodes
+    mpi = " --mpi=pmix" if job.per_gpu else ""
+    start = f'exec bash "$PLAN_DIR/{SCRIPT}" "$@"'
+    lines = [
+        "#!/usr/bin/env bash",
+        f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
+        "#SBATCH --job-name=moeplan",
+        f"#SBATCH --nodes={job.nodes}",
+        *([f"#SBATCH --nodelist={','.join(job.hosts)}"] if job.hosts else []),
+        *([f"#SBATCH --gpus-per-node={counts[0]}"] if len(set(counts)) == 1 else []),
+        "#SBATCH --exclusive",
+        "#SBATCH --output=moeplan-%j.log",
+        "set -euo pipefail",
+        'export PLAN_DIR="${PLAN_DIR:-$SLURM_SUBMIT_DIR}"',
+        *_hosts(job),
+        'export HEAD_ADDRESS="${HOSTS[0]}"',
+        'FOLDER="$(mktemp -d "$PLAN_DIR/.moeplan-$SLURM_JOB_ID-XXXXXX")"  # on a file system that all nodes share',
+        "trap 'rm -rf -- \"$FOLDER\"' EXIT",
+        f"GPUS=({' '.join(map(str, counts))})  # of each node, in the plan's order",
+        'for node in "${!HOSTS[@]}"; do',
+        '    echo "${HOSTS[node]}" >> "$FOLDER/nodes"',
+        '    for ((gpu = 0; gpu < GPUS[node]; gpu++)); do echo "${HOSTS[node]}" >> "$FOLDER/ranks"; done',
+        "done",
+        "",
+        "# Before anything is served: does every rank sit where the plan has it?",
+        "if command -v moeplan > /dev/null; then",
+        f'    SLURM_HOSTFILE="$FOLDER/ranks" srun --nodes={job.nodes} --ntasks={sum(counts)} --distribution=arbitrary --overcommit --kill-on-bad-exit=1 \\',
+        f'        moeplan check --live "$PLAN_DIR/{EMITTED_PLAN}" --hosts "$(IFS=,; echo "${{HOSTS[*]}}")" --gather "$FOLDER" --timeout {LIVE_SECONDS}',
+        "else",
+        '    echo "moeplan is not installed on $(hostname): the start-up check is left out" >&2',
+        "fi",
+        "",
+        f'export SLURM_HOSTFILE="$FOLDER/{"ranks" if job.per_gpu else "nodes"}"',
+        f"srun{mpi} --nodes={job.nodes} --ntasks={tasks} --distribution=arbitrary --cpu-bind=none --kill-on-bad-exit=1 \\",
+        f'    bash -c \'NODE_RANK="$SLURM_PROCID" {start}\' moeplan "$@"' if not job.per_gpu else f"    bash -c '{start}' moeplan \"$@\"",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _hosts(job: Job) -> list[str]:
+    if job.hosts:
+        return [f"HOSTS=({' '.join(job.hosts)})  # the plan's node order"]
+    return [
+        'mapfile -t HOSTS < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # Slurm\'s own order: the plan names no hosts',
+        f'[ "${{#HOSTS[@]}}" -eq {job.nodes} ] || {{ echo "the plan has {job.nodes} nodes, Slurm gave ${{#HOSTS[@]}}" >&2; exit 2; }}',
+    ]

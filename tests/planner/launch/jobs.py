@@ -1,0 +1,38 @@
+"""Jobs for the launcher tests: real emissions of the small model, on machines with or without host and card names."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner.engines import Emission, find_engine
+from planner.launch import Job, job_for
+from planner.topology import Topology
+from tests.planner.engines.examples import TINY, machine, question
+
+
+def job(engine: str = "sglang", topology: Topology | None = None, *, phase: str = "decode", hosts: Sequence[str] = (), image: str | None = None) -> Job:
+    """The start of the small model on two nodes of four GPUs."""
+    return emitted(engine, topology, phase=phase, hosts=hosts, image=image)[1]
+
+
+def emitted(
+    engine: str = "sglang", topology: Topology | None = None, *, phase: str = "decode", hosts: Sequence[str] = (), image: str | None = None
+) -> tuple[Emission, Job]:
+    topology = topology or machine(4, 4)
+    redundant = -TINY.experts % topology.gpu_count or topology.gpu_count
+    found, problem = find_engine(engine), question(TINY, topology, redundant, phase)
+    emission = found.emit(found.default_placement(TINY, topology.gpu_count, redundant), problem, "org/m")
+    return emission, job_for(emission, problem, engine, hosts, image)
+
+
+def with_cards(topology: Topology, *names: Sequence[str]) -> Topology:
+    """The topology with these NIC names, a list for each node."""
+    nodes = [
+        replace(node, nics=tuple(replace(nic, name=name) for nic, name in zip(node.nics, cards, strict=True)))
+        for node, cards in zip(topology.nodes, names, strict=True)
+    ]
+    return replace(topology, nodes=tuple(nodes))
+
+
+def nameless(topology: Topology) -> Topology:
+    """The topology of a preset: its nodes have no names."""
+    return replace(topology, nodes=tuple(replace(node, name="") for node in topology.nodes))
