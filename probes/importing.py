@@ -9,9 +9,9 @@ from typing import Any
 from planner.errors import BadInput
 from planner.topology import Topology
 from planner.units import parse_bandwidth
-from probes.assemble import Hints, Imported, assemble
-from probes.busbw import out_of_place, rows
-from probes.fabric import findings, shape_of
+from probes.machine.assemble import Hints, Imported, assemble
+from probes.measure.busbw import out_of_place, rows
+from probes.fabric.shape import findings, shape_of
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.importers import read_file
 from probes.importers.sysfs import read_directory

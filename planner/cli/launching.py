@@ -60,7 +60,7 @@ def check_live(plan_file: Path, hosts: str | None, seats: Path | None, folder: P
     from planner.launch import hosts_of
     from planner.live import compare, planned_seats, recorded_seats
     from planner.plan_file import read_plan
-    from probes.launched import launch_of
+    from probes.ranks.launch import launch_of
     from probes.seat import gather_seats, seat_here
 
     problem, _, _ = read_plan(plan_file)

@@ -7,7 +7,7 @@ import pytest
 
 from planner.errors import BadInput
 from planner.live import Seat
-from probes.launched import Launch
+from probes.ranks.launch import Launch
 from probes.seat import _own_uuid, gather_seats
 
 UUIDS = ("GPU-aa1", "GPU-aa2", "GPU-b", "GPU-c")
