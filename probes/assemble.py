@@ -107,7 +107,7 @@ def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:
         raise BadInput(f"--nodes {nodes}, but the sources show {len(hosts)} hosts ({', '.join(host.title for host in hosts[:4])}); leave --nodes out")
     if nodes * len(hosts[0].gpus) > LARGEST_GPUS:
         raise BadInput(f"--nodes {nodes} of {len(hosts[0].gpus)} GPUs are more than the {LARGEST_GPUS:,} GPUs that we plan for")
-    return [hosts[0], *(replace(hosts[0], name="") for _ in range(nodes - 1))] if hosts[0].name else hosts * nodes
+    return [hosts[0]] + [replace(hosts[0], name="")] * (nodes - 1) if hosts[0].name else hosts * nodes
 
 
 def _domains(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[int, ...], ...]:

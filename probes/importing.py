@@ -10,7 +10,7 @@ from planner.errors import BadInput
 from planner.topology import Topology
 from planner.units import parse_bandwidth
 from probes.assemble import Hints, Imported, assemble
-from probes.busbw import out_of_place, rows
+from probes.busbw import bisection_bytes_per_s, out_of_place, rows
 from probes.fabric import findings, shape_of
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.importers import read_file
@@ -46,6 +46,11 @@ class Found:
             name = f"{measured.kind} {measured.collective}, {measured.ranks} ranks, {measured.scope}"
             table += [(name if number == 0 else "", *sample) for number, sample in enumerate(samples)]
         return table
+
+    @property
+    def measured_bisections(self) -> list[tuple[str, float]]:
+        """Which benchmark, and the bytes/s and direction that crossed between two halves of its ranks: as much is proven, links may carry more."""
+        return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in self.measured if _crosses_halves(one)]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -123,5 +128,11 @@ def _measured_to_dict(measured: MeasureFacts) -> dict[str, Any]:
         "peak_busbw_bytes_per_s": max((sample.busbw_bytes_per_s for sample in samples), default=None),
         "peak_wire_bytes_per_s": max((sample.wire_bytes_per_s for sample in samples), default=None),
         "average_busbw_bytes_per_s": measured.average_busbw_bytes_per_s,
+        "bisection_bytes_per_s": bisection_bytes_per_s(measured) if _crosses_halves(measured) else None,
         "sizes": [sample.size_bytes for sample in samples],
     }
+
+
+def _crosses_halves(measured: MeasureFacts) -> bool:
+    """Whether it is an all-to-all of all ranks, which loads the cut between any two halves alike."""
+    return measured.collective == "alltoall" and measured.groups == 1 and measured.ranks > 1 and bool(out_of_place(measured))

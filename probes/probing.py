@@ -20,6 +20,7 @@ from probes.launched import Launch, launch_of
 from probes.measurement import Measurement, write_measurement
 from probes.record import make_record, write_record
 from probes.record_merge import merge
+from probes.subnet import probe_subnet
 
 Progress = Callable[[float, str], None]
 
@@ -32,6 +33,7 @@ class Look:
     folder: Path | None = None
     measure: bool = False
     nccl_tests: Path | None = None
+    subnet: bool = False
     anonymise: bool = False
     anonymise_key: str = ""
     nvml_timeout: float = 20.0
@@ -55,6 +57,7 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
         record = anonymise(record, look.anonymise_key) if look.anonymise else record
         facts.append(record.host)
         written += [write_record(record, folder)] if folder else []
+        facts += [probe_subnet()] if look.subnet and launch is None else []  # of a launch, the merge asks
     if look.measure:
         if progress:
             progress(0.3, "measuring all-to-all")
@@ -65,13 +68,14 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
     return (None if launch else find(facts, hints)), written
 
 
-def merge_files(files: Sequence[Path], hints: Hints) -> Found:
-    """The cluster of several hosts' probe files; measurements and other tools' files among them are taken too."""
+def merge_files(files: Sequence[Path], hints: Hints, *, subnet: bool = False) -> Found:
+    """The cluster of several hosts' probe files; measurements and other tools' files among them are taken too, and the live subnet if asked for."""
     if not files:
         raise BadInput("--merge: give the files that probes of the hosts have written")
     probes = [path for path in files if path.name.startswith("moeplan-probe-")]
     others = [path for path in files if path not in probes]
-    return find([*(merge(probes) if probes else ()), *(fact for path in others for fact in read_file(path))], hints)
+    asked = (probe_subnet(),) if subnet else ()
+    return find([*(merge(probes) if probes else ()), *(fact for path in others for fact in read_file(path)), *asked], hints)
 
 
 def _host(look: Look, launch: Launch | None) -> str:
