@@ -11,7 +11,7 @@ from planner.topology import Topology
 from planner.units import parse_bandwidth
 from probes.assemble import Hints, Imported, assemble
 from probes.busbw import bisection_bytes_per_s, out_of_place, rows
-from probes.fabric import findings, shape_of
+from probes.fabric import findings, name_hosts, shape_of
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.importers import read_file
 from probes.importers.sysfs import read_directory
@@ -67,9 +67,11 @@ def import_files(paths: Sequence[Path], hints: Hints) -> Found:
 
 def find(facts: Sequence[Facts], hints: Hints) -> Found:
     """The machine of all facts. Sources without any GPU are no machine, but what they say is kept."""
+    hosts = [fact for fact in facts if isinstance(fact, HostFacts)]
+    facts = [name_hosts(fact, hosts) if isinstance(fact, FabricFacts) else fact for fact in facts]
     fabrics = tuple(fact for fact in facts if isinstance(fact, FabricFacts))
     measured = tuple(fact for fact in facts if isinstance(fact, MeasureFacts))
-    shows_gpus = any(isinstance(fact, HostFacts) and fact.gpus for fact in facts)
+    shows_gpus = any(host.gpus for host in hosts)
     machine = assemble(facts, hints) if shows_gpus else _without_gpus(facts, measured)
     warnings = (*machine.warnings, *(sentence for fabric in fabrics for sentence in findings(shape_of(fabric))))
     return Found(replace(machine, warnings=tuple(dict.fromkeys(warnings))), fabrics, measured)

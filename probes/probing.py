@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from planner.errors import BadInput
-from probes.anonymise import anonymise
+from probes.anonymise import anonymise, anonymise_measured
 from probes.assemble import Hints
 from probes.collective import measure
 from probes.collective_job import Sweep
@@ -16,7 +16,7 @@ from probes.facts import Facts
 from probes.host import probe_host
 from probes.importers import read_file
 from probes.importing import Found, find
-from probes.launched import Launch, launch_of
+from probes.launched import Launch, adopt, launch_of
 from probes.measurement import Measurement, write_measurement
 from probes.record import make_record, write_record
 from probes.record_merge import merge
@@ -33,6 +33,9 @@ class Look:
     folder: Path | None = None
     measure: bool = False
     nccl_tests: Path | None = None
+    ranks: int | None = None  # None: one for each GPU here
+    device: str = "auto"
+    timeout_seconds: float = 600.0
     subnet: bool = False
     anonymise: bool = False
     anonymise_key: str = ""
@@ -45,7 +48,7 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
 
     BadInput where there is no GPU to see. With `measure`, every process of the launch takes part; rank 0 writes what was measured.
     """
-    launch = launch_of(os.environ)
+    launch = adopt(os.environ) if look.measure else launch_of(os.environ)
     folder = look.folder or (Path() if launch else None)
     taken = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     facts: list[Facts] = []
@@ -61,7 +64,8 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
     if look.measure:
         if progress:
             progress(0.3, "measuring all-to-all")
-        rank, measured = measure(look.sweep, nccl_tests=look.nccl_tests)
+        rank, measured = measure(look.sweep, ranks=look.ranks, nccl_tests=look.nccl_tests, device=look.device, timeout_seconds=look.timeout_seconds)
+        measured = tuple(anonymise_measured(one, look.anonymise_key) for one in measured) if look.anonymise else measured
         facts += measured
         if rank == 0 and folder:
             written.append(write_measurement(Measurement(taken, measured), folder / f"moeplan-measure-{_host(look, launch)}.json"))

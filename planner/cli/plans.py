@@ -1,5 +1,6 @@
 """Commands about plans: make one, judge it, write what engines load, run it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +135,11 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from planner.plan_file import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch import RunFailed
+    from probes.launched import adopt
     from probes.validation import Settings
     from probes.validation import validate as run_plan
 
+    adopt(os.environ)
     problem, placement, value = read_plan(plan_file)
     baseline = default_placement(value.get("engine"), problem)
     try:
