@@ -1,6 +1,6 @@
 """What one source says about a machine: a file, a paste or a live query. Partial on purpose: what a source does not say is None or in `unknown`.
 
-`probes.assemble` makes one topology of many facts. Nothing here guesses.
+`probes.machine.assemble` makes one topology of many facts. Nothing here guesses.
 """
 
 from collections.abc import Mapping

@@ -9,12 +9,12 @@ from typing import Any
 from planner.errors import BadInput
 from planner.topology import Topology
 from planner.units import parse_bandwidth
-from probes.assemble import Hints, Imported, assemble
-from probes.busbw import bisection_bytes_per_s, out_of_place, rows
-from probes.fabric import findings, name_hosts, shape_of
+from probes.fabric.shape import findings, name_hosts, shape_of
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.importers import read_file
 from probes.importers.sysfs import read_directory
+from probes.machine.assemble import Hints, Imported, assemble
+from probes.measure.busbw import bisection_bytes_per_s, out_of_place, rows
 
 _NIC = re.compile(r"([0-9]{1,5})\s*[gG]")
 

@@ -8,19 +8,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from planner.errors import BadInput
-from probes.anonymise import anonymise, anonymise_measured
-from probes.assemble import Hints
-from probes.collective import measure
-from probes.collective_job import Sweep
+from probes.fabric.subnet import probe_subnet
 from probes.facts import Facts
-from probes.host import probe_host
+from probes.host.look import probe_host
 from probes.importers import read_file
 from probes.importing import Found, find
-from probes.launched import Launch, adopt, launch_of
-from probes.measurement import Measurement, write_measurement
-from probes.record import make_record, write_record
-from probes.record_merge import merge
-from probes.subnet import probe_subnet
+from probes.machine.assemble import Hints
+from probes.measure.file import Measurement, write_measurement
+from probes.measure.job import Sweep
+from probes.measure.run import measure
+from probes.ranks.launch import Launch, adopt, launch_of
+from probes.record.anonymise import anonymise, anonymise_measured
+from probes.record.file import make_record, write_record
+from probes.record.merge import merge
 
 Progress = Callable[[float, str], None]
 

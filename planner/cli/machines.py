@@ -123,7 +123,7 @@ def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | No
     Example: moeplan probe --merge /shared/probes/*.json -o cluster.json
     """
     from planner.units import parse_bytes
-    from probes.collective_job import Sweep
+    from probes.measure.job import Sweep
     from probes.probing import Look, merge_files, probe_here
 
     if files and not merge:
@@ -144,8 +144,8 @@ def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | No
 
 
 def _hints(flags: dict[str, Any]) -> Any:
-    from probes.assemble import Hints
     from probes.importing import parse_nic
+    from probes.machine.assemble import Hints
 
     return Hints(nic_bytes_per_s=parse_nic(flags.pop("nic")), **flags)
 

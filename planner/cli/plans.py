@@ -134,10 +134,10 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from planner.engines import default_placement
     from planner.plan_file import read_plan
     from planner.report.validation import validation_report
-    from probes.dispatch import RunFailed
-    from probes.launched import adopt
-    from probes.validation import Settings
-    from probes.validation import validate as run_plan
+    from probes.dispatch.run import RunFailed
+    from probes.dispatch.validation import Settings
+    from probes.dispatch.validation import validate as run_plan
+    from probes.ranks.launch import adopt
 
     adopt(os.environ)
     problem, placement, value = read_plan(plan_file)

@@ -9,7 +9,7 @@ from rich.text import Text
 from planner.units import human_bytes, human_seconds
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
-    from probes.validation import Outcome
+    from probes.dispatch.validation import Outcome
 
 
 def validation_report(outcome: "Outcome") -> RenderableType:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from probes.importers._topo_text import Row, Table
-from probes.nvlink_domains import links_of
+from probes.machine.nvlink_domains import links_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from planner.errors import BadInput
 from planner.files import parse_json
 from probes.facts import MeasureFacts
-from probes.measurement import measurement_from_dict
+from probes.measure.file import measurement_from_dict
 
 _MARK = b'"moeplan/measure/'
 

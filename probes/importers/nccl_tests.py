@@ -8,8 +8,8 @@ from typing import Any
 
 from planner.errors import BadInput
 from probes.facts import MeasureFacts
-from probes.nccl_table import Device, Half, Row, Table, facts_of
-from probes.nccl_text import tables_of
+from probes.measure.nccl_table import Device, Half, Row, Table, facts_of
+from probes.measure.nccl_text import tables_of
 
 LARGEST_BYTES = 32 << 20
 _MARKS = (b"# Collective test starting", b"# nccl-tests version", b"# Avg bus bandwidth", b"# Out of bounds values")

@@ -12,7 +12,7 @@ from planner.errors import BadInput
 from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.facts import GpuFact, HostFacts, NicFact
 from probes.importers._pci_tree import Device, between, devices_of, pcie_bytes_per_s
-from probes.nvlink_domains import Domains, domains_from_links
+from probes.machine.nvlink_domains import Domains, domains_from_links
 
 KIND = "nccl-xml"
 LARGEST_XML = 16 << 20  # a dump of 72 GPUs on 18 hosts is some 300 kB

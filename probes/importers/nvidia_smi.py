@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from planner.errors import BadInput
 from planner.machine import LARGEST_NODE_GPUS
 from probes.facts import GpuFact, HostFacts
-from probes.nvlink_domains import fabric_key
+from probes.machine.nvlink_domains import fabric_key
 
 LARGEST_TEXT = 8 << 20
 MIB = 1 << 20

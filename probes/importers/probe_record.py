@@ -1,9 +1,9 @@
-"""What 'moeplan probe' has written: one host a file. Several files given together are better merged by `probes.record_merge`, which misses absent hosts."""
+"""What 'moeplan probe' has written: one host a file. Several files given together are better merged by `probes.record.merge`, which misses absent hosts."""
 
 from planner.errors import BadInput
 from planner.files import parse_json
 from probes.facts import HostFacts
-from probes.record import LARGEST_RECORD_BYTES, record_from_dict
+from probes.record.file import LARGEST_RECORD_BYTES, record_from_dict
 
 _MARK = b'"moeplan/probe/'
 

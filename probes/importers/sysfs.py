@@ -9,8 +9,8 @@ from pathlib import Path
 
 from planner.errors import BadInput
 from probes.facts import HostFacts
-from probes.rdma import CLASS, rdma_facts
-from probes.sysfs_tree import Archive, Directory, Tree, entries, read_archive
+from probes.host.rdma import CLASS, rdma_facts
+from probes.host.sysfs_tree import Archive, Directory, Tree, entries, read_archive
 
 _PEEK_BYTES = 4 << 20
 _DEEPEST, _MOST_FOLDERS = 5, 20_000

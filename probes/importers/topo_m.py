@@ -14,7 +14,7 @@ from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.importers._topo_columns import Columns, columns_of
 from probes.importers._topo_text import LINK_WORDS, Paste, Row, Table, looks_like_topo, read_paste
-from probes.nvlink_domains import domains_from_paths, links_of
+from probes.machine.nvlink_domains import domains_from_paths, links_of
 
 KIND = "topo-m"
 _CPUS = re.compile(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?){0,256}")

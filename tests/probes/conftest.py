@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from probes.facts import HostFacts
-from probes.nvml import ask_nvml
-from probes.nvml_facts import facts_of
+from probes.nvml.ask import ask_nvml
+from probes.nvml.facts import facts_of
 from tests.probes.fake_nvml.machines import Profile, text
 
 SOURCE = Path(__file__).parent / "fake_nvml" / "fake_nvml.c"

@@ -3,8 +3,8 @@
 from typing import Any
 
 from probes.facts import GpuFact, HostFacts, NicFact
-from probes.launched import Launch
-from probes.record import ProbeRecord
+from probes.ranks.launch import Launch
+from probes.record.file import ProbeRecord
 
 TAKEN = "2026-01-15T09:30:00Z"
 LATER = "2026-01-16T09:30:00Z"

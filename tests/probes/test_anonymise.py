@@ -4,11 +4,11 @@ import json
 import re
 from dataclasses import replace
 
-from probes.anonymise import anonymise, anonymise_measured
 from probes.facts import MeasureFacts
-from probes.launched import Launch
-from probes.record import ProbeRecord, record_from_dict, record_to_dict
-from probes.record_merge import merge_records
+from probes.ranks.launch import Launch
+from probes.record.anonymise import anonymise, anonymise_measured
+from probes.record.file import ProbeRecord, record_from_dict, record_to_dict
+from probes.record.merge import merge_records
 from tests.probes.records import record, uuid
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInput
 from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate, Topology
-from probes.apply import apply_measurement
 from probes.facts import MeasureFacts, Sample
+from probes.measure.apply import apply_measurement
 
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15}, Evidence("assumed", "made up for tests"))
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from planner.errors import BadInput
 from planner.topology import Topology
 from planner.topology_yaml import topology_from_dict
-from probes.assemble import Hints, Imported, assemble
 from probes.facts import FabricFacts, Facts, GpuFact, HostFacts, MeasureFacts, NicFact, PortFact, Sample
-from probes.gpu_names import GPUS, links_of_gpu, named_gpu, payload_bytes_per_s
 from probes.importers import read_facts, read_file
+from probes.machine.assemble import Hints, Imported, assemble
+from probes.machine.gpu_names import GPUS, links_of_gpu, named_gpu, payload_bytes_per_s
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 H100 = "NVIDIA H100 80GB HBM3"

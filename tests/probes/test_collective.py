@@ -15,13 +15,13 @@ import pytest
 
 from planner.errors import BadInput
 from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate, Topology
-from probes import collective
-from probes.apply import apply_measurement
-from probes.busbw import bisection_bytes_per_s, host_shares
-from probes.collective_job import MeasureJob, Sweep, load, measured, save, scopes
 from probes.emulate import Ended, emulated, unavailable
 from probes.facts import MeasureFacts, Sample
-from probes.fit import fit_facts
+from probes.measure import run as collective
+from probes.measure.apply import apply_measurement
+from probes.measure.busbw import bisection_bytes_per_s, host_shares
+from probes.measure.fit import fit_facts
+from probes.measure.job import MeasureJob, Sweep, load, measured, save, scopes
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -229,11 +229,11 @@ from dataclasses import asdict
 if os.environ.get("FAULT") == os.environ["RANK"]:
     sys.exit(7)
 if os.environ.get("FAULT"):
-    from probes import rank_launched
+    from probes.ranks import launched as rank_launched
     rank_launched.ROLL_CALL_SECONDS = 1.0
 from planner.errors import BadInput
-from probes.collective import measure
-from probes.collective_job import Sweep
+from probes.measure.run import measure
+from probes.measure.job import Sweep
 try:
     rank, facts = measure(Sweep(int(sys.argv[1]), int(sys.argv[2]), 2, 5), device="cpu", timeout_seconds=float(sys.argv[3]))
 except BadInput as error:

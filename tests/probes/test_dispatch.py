@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from planner.errors import BadInput
-from probes import dispatch, ranks
-from probes.dispatch_job import DispatchJob, Fault, save
-from probes.dispatch_report import DispatchReport
+from probes.dispatch import run as dispatch
+from probes.dispatch.job import DispatchJob, Fault, save
+from probes.dispatch.report import DispatchReport
+from probes.ranks import start as ranks
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,7 +138,8 @@ def test_a_bug_of_a_rank_keeps_its_traceback(nothing_left: Path) -> None:
 
 PROGRAM = """
 import pathlib, sys, tempfile
-from probes import dispatch, dispatch_job
+from probes.dispatch import run as dispatch
+from probes.dispatch import job as dispatch_job
 tempfile.tempdir = sys.argv[2]
 try:
     report = dispatch.run(dispatch_job.load(pathlib.Path(sys.argv[1])))

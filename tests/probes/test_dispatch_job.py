@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.errors import BadInput
-from probes.dispatch_job import LARGEST_TOP_K, DispatchJob, Fault, load, predict, save
+from probes.dispatch.job import LARGEST_TOP_K, DispatchJob, Fault, load, predict, save
 
 
 def make_job(transport: str = "slot") -> DispatchJob:
@@ -96,7 +96,7 @@ def test_arrays_that_do_not_fit_are_our_fault() -> None:
 def test_sums_stay_exact_in_bf16() -> None:
     """The most experts a token may have, each with the largest result and gate weight, stay within bf16's exact integers."""
     torch = pytest.importorskip("torch")
-    from probes.dispatch_batch import RESULT_VALUES
+    from probes.dispatch.batch import RESULT_VALUES
 
     largest = LARGEST_TOP_K * (RESULT_VALUES - 1) * 3
     assert all(int(torch.tensor(float(number)).to(torch.bfloat16)) == number for number in range(largest + 1))

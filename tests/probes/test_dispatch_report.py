@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.dispatch_job import DispatchJob, predict
-from probes.dispatch_report import PHASES, Seen, judge
+from probes.dispatch.job import DispatchJob, predict
+from probes.dispatch.report import PHASES, Seen, judge
 
 JOB = DispatchJob(
     expert_LP=np.array([[0, 1]]),

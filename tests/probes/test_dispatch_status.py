@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from probes.dispatch_status import FileStatus, Place, dead, kill, laggards, read_places
+from probes.ranks.status import FileStatus, Place, dead, kill, laggards, read_places
 
 ROOT = Path(__file__).resolve().parents[2]
-RANK = "import sys, time, pathlib; from probes.dispatch_status import FileStatus; FileStatus(pathlib.Path(sys.argv[1]), 1).enter('dispatch'); time.sleep(60)"
+RANK = "import sys, time, pathlib; from probes.ranks.status import FileStatus; FileStatus(pathlib.Path(sys.argv[1]), 1).enter('dispatch'); time.sleep(60)"
 
 
 def place(rank: int, step: int = 1, *, waiting: bool = True, alive: bool = True, stopped: bool = False, phase: str = "dispatch") -> Place:

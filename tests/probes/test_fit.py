@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInput
 from probes.facts import MeasureFacts, Sample
-from probes.fit import GOOD_ERROR, Fit, fit, fit_facts
+from probes.measure.fit import GOOD_ERROR, Fit, fit, fit_facts
 
 SIZES = [float(1 << power) for power in range(20, 29)]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import BadInput
-from probes.host import probe_host
+from probes.host.look import probe_host
 from tests.probes.conftest import Install
 from tests.probes.fake_nvml.machines import Profile, bare, pci, switched
 from tests.probes.fake_sysfs import FakeHost, fake_host, switched_pci

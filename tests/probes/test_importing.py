@@ -7,10 +7,10 @@ import pytest
 
 from planner.errors import BadInput
 from planner.topology_yaml import read_topology
-from probes.assemble import Hints
 from probes.facts import MeasureFacts, Sample
 from probes.importing import find, import_files, parse_nic
-from probes.measurement import Measurement, write_measurement
+from probes.machine.assemble import Hints
+from probes.measure.file import Measurement, write_measurement
 
 PAIR = (
     "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\tPIX\tSYS\t0-31\t0\nGPU1\tNV18\t X \tSYS\tPIX\t32-63\t1\n"

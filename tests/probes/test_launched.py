@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import BadInput
-from probes.launched import Launch, adopt, launch_of
+from probes.ranks.launch import Launch, adopt, launch_of
 
 TORCHRUN = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}
 SRUN = {"SLURM_PROCID": "8", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_NNODES": "2", "SLURM_JOB_ID": "77"}

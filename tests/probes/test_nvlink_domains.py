@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from probes.nvlink_domains import Domains, components, domains_from_links, domains_from_paths, fabric_faults, fabric_key, links_of, lost_gpus
+from probes.machine.nvlink_domains import Domains, components, domains_from_links, domains_from_paths, fabric_faults, fabric_key, links_of, lost_gpus
 
 CUBE = {  # NVLinks of a DGX-1V: each GPU has six
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2,

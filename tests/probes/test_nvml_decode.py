@@ -2,7 +2,7 @@
 
 import pytest
 
-from probes.nvml_decode import decode_fabric, decode_health
+from probes.nvml.decode import decode_fabric, decode_health
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.assemble import Imported, assemble
-from probes.host import probe_host
-from probes.record import make_record, write_record
-from probes.record_merge import merge
+from probes.host.look import probe_host
+from probes.machine.assemble import Imported, assemble
+from probes.record.file import make_record, write_record
+from probes.record.merge import merge
 from tests.probes.conftest import Install
 from tests.probes.fake_nvml.machines import Profile, fabric, pci, switched, tray
 from tests.probes.fake_sysfs import fake_host, switched_pci

@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import BadInput
 from probes.facts import HostFacts
-from probes.rdma import read_rdma
+from probes.host.rdma import read_rdma
 from tests.probes.sysfs_files import Adapter, write
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from planner.errors import BadInput
 from probes.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.importers import read_facts
-from probes.launched import Launch
-from probes.record import ProbeRecord, make_record, read_record, record_from_dict, record_name, record_to_dict, write_record
+from probes.ranks.launch import Launch
+from probes.record.file import ProbeRecord, make_record, read_record, record_from_dict, record_name, record_to_dict, write_record
 from tests.probes.records import TAKEN, facts, record, uuid
 
 

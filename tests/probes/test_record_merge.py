@@ -7,9 +7,9 @@ import pytest
 
 from planner.errors import BadInput
 from probes.facts import HostFacts
-from probes.launched import Launch
-from probes.record import ProbeRecord, write_record
-from probes.record_merge import merge, merge_records
+from probes.ranks.launch import Launch
+from probes.record.file import ProbeRecord, write_record
+from probes.record.merge import merge, merge_records
 from tests.probes.records import FABRIC, LATER, TAKEN, record
 
 

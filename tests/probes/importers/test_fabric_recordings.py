@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import BadInput
-from probes.fabric import shape_of
+from probes.fabric.shape import shape_of
 from probes.facts import FabricFacts, Facts, HostFacts
 from probes.importers import cloud_labels, iblinkinfo, ibnetdiscover, ibstat, slurm, sysfs, topograph
 

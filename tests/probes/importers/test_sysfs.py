@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInput
+from probes.host.rdma import read_rdma
 from probes.importers import sysfs
-from probes.rdma import read_rdma
 from tests.probes.sysfs_files import Adapter, packed, write
 
 ADAPTERS = [Adapter("mlx5_0"), Adapter("mlx5_1", "0000:2b:00.0")]
@@ -83,7 +83,7 @@ def test_bomb_is_refused_quickly() -> None:
 
 def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members are counted."""
-    monkeypatch.setattr("probes.sysfs_tree.LARGEST_MEMBERS", 5)
+    monkeypatch.setattr("probes.host.sysfs_tree.LARGEST_MEMBERS", 5)
     with pytest.raises(BadInput, match="more than 5 files"):
         sysfs.read(ARCHIVE, "x.tar.gz")
 

@@ -1,0 +1,1 @@
+"""The plan's own dispatch, expert compute and combine, run by one process a GPU."""

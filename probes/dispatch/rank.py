@@ -1,0 +1,123 @@
+"""One rank of a validation run: dispatch, expert compute and combine of each layer, checked token by token and timed. Imports torch.
+
+The CUDA and NCCL paths were not run on a GPU when this was written.
+
+Shapes: T tokens of this rank, M received records, G GPUs, H hidden.
+"""
+
+import os
+import signal
+import time
+
+import torch
+from torch import Tensor
+
+from probes.dispatch.batch import Batch, Tokens, compute, make_tokens, prepare
+from probes.dispatch.job import DispatchJob
+from probes.dispatch.report import PHASES, Seen
+from probes.ranks.wire import Wire
+
+
+def work(job: DispatchJob, wire: Wire) -> list[Seen]:
+    """Every layer: plan and baseline are prepared, checked once, then timed in turns (A, B, A, B, ...)."""
+    seen: list[Seen] = []
+    for row, layer_id in enumerate(job.layer_ids):
+        wire.status.enter(f"preparation of layer {layer_id}")
+        tokens = make_tokens(job, wire, row)
+        batches = {name: prepare(job, wire, tokens, row, name) for name in job.sides}
+        checked = {name: _checked(job, wire, tokens, batch, row, name) for name, batch in batches.items()}
+        for _ in range(job.repeats):
+            for name, batch in batches.items():
+                seconds, result_TH = one_pass(wire, batch, f"of layer {layer_id} ({name})")
+                for phase in PHASES:
+                    checked[name].seconds[phase].append(seconds[phase])
+                if not torch.equal(result_TH, tokens.reference_TH):
+                    checked[name].wrong_sums.append(_first_wrong(wire.rank, result_TH, tokens.reference_TH))
+        seen += checked.values()
+    return seen
+
+
+def dispatch(wire: Wire, batch: Batch) -> Tensor:
+    """arrived_MB: the records this rank gets."""
+    records_XB = batch.records_RB
+    for hop in batch.hops:
+        records_XB = hop.send(wire, records_XB)
+    return records_XB
+
+
+def combine(wire: Wire, batch: Batch, results_MH: Tensor, tokens: int) -> Tensor:
+    """sums_TH: the hops backwards, adding up at each, and at the source over each token's records."""
+    for hop, rows in zip(reversed(batch.hops), reversed(batch.rows), strict=True):
+        results_MH = hop.send_back(wire, results_MH, rows)
+    sums_TH = torch.zeros((tokens, results_MH.shape[1]), dtype=results_MH.dtype, device=results_MH.device)
+    return sums_TH.index_add_(0, batch.token_R, results_MH)
+
+
+def one_pass(wire: Wire, batch: Batch, where: str) -> tuple[dict[str, float], Tensor]:
+    """Seconds of each phase on this rank, every phase begun by all ranks together, and the tokens that came back."""
+    tokens = int(batch.token_R[-1]) + 1
+    arrived_MB = results_MH = sums_TH = batch.records_RB
+    seconds = {}
+    for phase in PHASES:
+        wire.status.enter(f"{phase} {where}")
+        wire.barrier()
+        start = wire.settle()
+        if phase == "dispatch":
+            arrived_MB = dispatch(wire, batch)
+        elif phase == "compute":
+            results_MH = compute(batch, arrived_MB)
+        else:
+            sums_TH = combine(wire, batch, results_MH, tokens)
+        seconds[phase] = wire.settle() - start
+    return seconds, sums_TH
+
+
+def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: int, side_name: str) -> Seen:
+    """One pass with its bytes counted, which also warms up what is timed afterwards."""
+    wire.status.enter(f"check of layer {job.layer_ids[row]} ({side_name})")
+    if (row, side_name) == (0, "plan"):
+        _misbehave(job, wire.rank)
+    wire.tally.start()
+    arrived_MB = dispatch(wire, batch)
+    sent_G, received_G = wire.tally.stop()
+    results_MH = compute(batch, arrived_MB)
+    if job.fault and (job.fault.kind, job.fault.rank, row, side_name) == ("corrupt", wire.rank, 0, "plan"):
+        results_MH[0, 0] += 1
+    wire.tally.start()
+    sums_TH = combine(wire, batch, results_MH, job.tokens_per_rank)
+    sent_back_G, received_back_G = wire.tally.stop()
+    wrong_sums = [] if torch.equal(sums_TH, tokens.reference_TH) else [_first_wrong(wire.rank, sums_TH, tokens.reference_TH)]
+    return Seen(
+        rank=wire.rank,
+        side=side_name,
+        row=row,
+        sent_bytes_G=sent_G,
+        received_bytes_G=received_G,
+        sent_back_bytes_G=sent_back_G,
+        received_back_bytes_G=received_back_G,
+        received=batch.received,
+        misplaced=batch.misplaced,
+        wrong_sums=wrong_sums,
+        seconds={phase: [] for phase in PHASES},
+    )
+
+
+def _first_wrong(rank: int, result_TH: Tensor, reference_TH: Tensor) -> str:
+    wrong_X2 = (result_TH != reference_TH).nonzero()
+    token, element = wrong_X2[0].tolist()
+    got, expected = float(result_TH[token, element]), float(reference_TH[token, element])
+    tokens = len(wrong_X2[:, 0].unique())
+    return f"{tokens} of {len(result_TH)} tokens of rank {rank}; the first, token {token}, has {got:g} where {expected:g} is right (element {element})"
+
+
+def _misbehave(job: DispatchJob, rank: int) -> None:
+    """The faults of a process, for tests."""
+    kind = job.fault.kind if job.fault and job.fault.rank == rank else ""
+    if kind == "exit":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "hang":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif kind == "slow":
+        time.sleep(10 * job.timeout_seconds)
+    elif kind == "raise":
+        raise ArithmeticError("raised on purpose by a test")

@@ -1,0 +1,1 @@
+"""The network between hosts: switches, cables, rails, and names that tools give them."""

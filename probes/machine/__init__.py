@@ -1,0 +1,1 @@
+"""From facts to one machine: hosts merged, domains found, a topology where every needed number is known."""

@@ -1,0 +1,119 @@
+"""Which NICs carry a GPU's traffic: the nearest ones that are up and of the fabric. Pools of GPUs and NICs as the planner wants them."""
+
+from collections.abc import Sequence
+
+from planner.figures import Evidence, Rate
+from planner.machine import Nic
+from planner.units import human_bandwidth
+from probes.facts import PATHS
+from probes.machine.merge_hosts import Host, Notes
+from probes.machine.nvlink_domains import components
+
+_STATED = Evidence("assumed", "stated by the user (--nic)")
+ONE_SOCKET = PATHS[:4]  # SYS crosses sockets: no GPU's own NIC
+
+
+def is_usable(host: Host, nic: int) -> bool:
+    """Not down, and not known to be for storage, management or a virtual network."""
+    return host.nics[nic].up is not False and host.nics[nic].compute is not False
+
+
+def affinity(host: Host) -> dict[int, tuple[int, ...] | None]:
+    """For each GPU its nearest usable NICs by path class, none where all are across sockets; None where its paths are not known."""
+    nearest: dict[int, tuple[int, ...] | None] = {}
+    usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
+    shown = [nic for nic in usable if any((gpu, nic) in host.nic_paths for gpu in range(len(host.gpus)))]
+    for gpu in range(len(host.gpus)):
+        paths = {nic: host.nic_paths[gpu, nic] for nic in shown if (gpu, nic) in host.nic_paths}
+        best = next((word for word in ONE_SOCKET if word in paths.values()), None)
+        near = tuple(nic for nic, word in paths.items() if word == best)
+        hidden = len(paths) < len(shown) or (usable and not shown)
+        nearest[gpu] = None if hidden and best != ONE_SOCKET[0] else near
+    return nearest
+
+
+def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> tuple[Nic, ...] | str:
+    """The NICs of the planner's node, or a sentence about the number that is missing."""
+    usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
+    left_out = [host.nics[nic].name for nic in range(len(host.nics)) if nic not in usable]
+    if left_out:
+        notes.warnings.append(f"{host.title}: not planned with, being down, virtual or not of the fabric: {_some(left_out)}")
+    uses = _of_gpus(host, usable, notes)
+    if uses is None:
+        return f"{host.title}: which NICs are near which GPU is not known; add the whole output of 'nvidia-smi topo -m'"
+    pools = _pools(uses, len(host.gpus))
+    mixed = [gpu for gpus, nics in pools for gpu in gpus if len(uses[gpu]) < len(nics)]
+    if mixed:
+        notes.warnings.append(f"{host.title}: GPUs near different but overlapping NICs ({_some(mixed)} and others) are planned as sharing all of them")
+    idle = [host.nics[nic].name for nic in usable if not any(nic in nics for _, nics in pools)]
+    if idle:
+        notes.warnings.append(f"{host.title}: not planned with, being the nearest of no GPU (storage or management?): {_some(idle)}")
+    found: list[Nic] = []
+    for rail, (gpus, nics) in enumerate(pools):
+        for nic in _fastest(host, nics, notes):
+            rate = _rate(host, nic, stated_bytes_per_s)
+            if rate is None:
+                name = host.nics[nic].name
+                return f"{host.title}: the rate of {name} is in no source; give it, as in --nic 400G, or add 'ibstat' of the host"
+            found.append(Nic(rate, gpus, rail, host.nics[nic].device or host.nics[nic].name))
+    hosted = [host.nics[nic].name for nic in usable if host.nics[nic].gpudirect is False and any(nic in nics for _, nics in pools)]
+    if hosted:
+        notes.warnings.append(f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: traffic goes through host memory, at half the rate or less; measure it")
+    told = next((nic for nic in found if nic.rate.evidence.source != _STATED.source), None)
+    if told and stated_bytes_per_s is not None and abs(told.rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s:
+        both = f"{human_bandwidth(told.rate.bytes_per_s)} by {told.rate.evidence.source}, {human_bandwidth(stated_bytes_per_s)} by --nic"
+        notes.warnings.append(f"{host.title}: NIC {told.name} runs at {both}; where a source tells the rate it is used")
+    return tuple(found)
+
+
+def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> dict[int, tuple[int, ...]] | None:
+    """NICs of each GPU: by path; where all paths cross sockets (NICs on the CPU of Grace machines) by NUMA node; else those of all. None: not known."""
+    uses: dict[int, tuple[int, ...]] = {}
+    by_numa = []
+    for gpu, near in affinity(host).items():
+        numa = host.gpus[gpu].numa
+        beside = tuple(nic for nic in usable if numa is not None and host.nics[nic].numa == numa)
+        if near:
+            uses[gpu] = near
+        elif beside:
+            uses[gpu] = beside
+            by_numa.append(gpu)
+        elif near is None:
+            return None
+    if by_numa:
+        notes.warnings.append(f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, as no path within a socket is shown")
+    far = [gpu for gpu in range(len(host.gpus)) if gpu not in uses]
+    pools = _pools(uses, len(host.gpus))
+    if usable and far and len(pools) == 1:
+        uses |= dict.fromkeys(far, pools[0][1])
+        notes.warnings.append(f"{host.title}: GPU {_some(far)} has no NIC on its socket and is taken to use {_some([host.nics[n].name for n in pools[0][1]])}")
+    elif usable and far:
+        notes.unknown.append(f"{host.title}: GPU {_some(far)} has no NIC on its socket; which NIC it uses for other hosts is not known")
+    return uses
+
+
+def _pools(uses: dict[int, tuple[int, ...]], gpu_count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """GPUs that share a NIC form one pool with all their NICs, ordered by first GPU."""
+    pairs = [(a, b) for a in uses for b in uses if a < b and set(uses[a]) & set(uses[b])]
+    groups = [tuple(gpu for gpu in group if gpu in uses) for group in components(gpu_count, pairs)]
+    return [(group, tuple(sorted({nic for gpu in group for nic in uses[gpu]}))) for group in groups if group and uses[group[0]]]
+
+
+def _fastest(host: Host, nics: Sequence[int], notes: Notes) -> list[int]:
+    """Of NICs with known rates the fastest: a 100 Gb/s port beside 400 Gb/s ones is a front end."""
+    rates = {nic: host.nics[nic].rate_bytes_per_s or 0.0 for nic in nics}
+    slow = [host.nics[nic].name for nic, rate in rates.items() if 0 < rate < max(rates.values())]
+    if slow:
+        notes.warnings.append(f"{host.title}: not planned with, being slower than others at the same GPU: {_some(slow)}")
+    return [nic for nic, rate in rates.items() if not 0 < rate < max(rates.values())]
+
+
+def _rate(host: Host, nic: int, stated_bytes_per_s: float | None) -> Rate | None:
+    read = host.nics[nic].rate_bytes_per_s
+    if read is not None:
+        return Rate(read, host.source_of("nic", nic, "rate_bytes_per_s"))
+    return None if stated_bytes_per_s is None else Rate(stated_bytes_per_s, _STATED)
+
+
+def _some(names: Sequence[object]) -> str:
+    return ", ".join(map(str, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

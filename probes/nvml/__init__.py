@@ -1,0 +1,1 @@
+"""The GPUs of this host, asked through NVML in a child process."""

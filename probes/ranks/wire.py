@@ -1,0 +1,132 @@
+"""One rank's end of the process group: joining it, and exchanges with every send and receive posted at once. Imports torch.
+
+The CUDA and NCCL paths were not run on a GPU when this was written.
+
+Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
+"""
+
+import datetime as dt
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import Store
+
+from probes.ranks.start import Party
+from probes.ranks.status import Status
+
+
+class PeersLostError(Exception):
+    """A collective did not complete: some other rank is gone or late."""
+
+
+class Tally:
+    """Bytes of the tensors that were really posted, by peer, between `start` and `stop`. Off while passes are timed: counting takes time too."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[Sequence[Tensor], Sequence[Tensor]]] | None = None
+
+    def start(self) -> None:
+        self._pairs = []
+
+    def add(self, outgoing: Sequence[Tensor], incoming: Sequence[Tensor]) -> None:
+        if self._pairs is not None:
+            self._pairs.append((outgoing, incoming))
+
+    def stop(self) -> tuple[list[int], list[int]]:
+        """sent_bytes_G and received_bytes_G, summed over the exchanges since `start`."""
+        pairs, self._pairs = self._pairs or [], None
+        sent_GX = zip(*(outgoing for outgoing, _ in pairs), strict=True)
+        received_GX = zip(*(incoming for _, incoming in pairs), strict=True)
+        return [sum(part.nbytes for part in parts) for parts in sent_GX], [sum(part.nbytes for part in parts) for parts in received_GX]
+
+
+@dataclass(frozen=True, eq=False)
+class Wire:
+    """One end of the process group, this rank's. `control` carries counts and barriers, over gloo on every machine."""
+
+    rank: int
+    device: torch.device
+    control: dist.ProcessGroup
+    status: Status
+    node_G: Tensor
+    tally: Tally
+
+    @property
+    def gpus(self) -> int:
+        return len(self.node_G)
+
+    def barrier(self) -> None:
+        self._waits(lambda: dist.barrier(self.control))
+
+    def counts_from_G(self, counts_G: list[int]) -> list[int]:
+        """How many records each rank will send us, given how many we send each: the real run's own exchange of sizes."""
+        counts_GG = [torch.zeros(self.gpus, dtype=torch.int64) for _ in range(self.gpus)]
+        self._waits(lambda: dist.all_gather(counts_GG, torch.tensor(counts_G), group=self.control))
+        return [int(row_G[self.rank]) for row_G in counts_GG]
+
+    def exchange(self, rows_MB: Tensor, sent_G: list[int], received_G: list[int]) -> Tensor:
+        """Uneven all-to-all of rows ordered by destination; returns rows ordered by sender.
+
+        Every send and receive is posted at once, as NCCL does within a group; gloo's own all-to-all goes round by round.
+        Receives go first: gloo tells the peer of each on the connection that its own data take, and behind those data the peer would wait (half the rate).
+        """
+        out_MB = torch.empty((sum(received_G), rows_MB.shape[1]), dtype=rows_MB.dtype, device=self.device)
+        outgoing, incoming = rows_MB.split(sent_G), out_MB.split(received_G)
+        posted = []
+        for step in range(1, self.gpus):
+            source = (self.rank - step) % self.gpus
+            if received_G[source]:
+                posted.append(dist.P2POp(dist.irecv, incoming[source], source))
+        for step in range(1, self.gpus):
+            to = (self.rank + step) % self.gpus
+            if sent_G[to]:
+                posted.append(dist.P2POp(dist.isend, outgoing[to], to))
+        self.tally.add(outgoing, incoming)
+        incoming[self.rank].copy_(outgoing[self.rank])
+        if posted:
+            self._waits(lambda: [work.wait() for work in dist.batch_isend_irecv(posted)])
+        return out_MB
+
+    def gather(self, text: str) -> list[str]:
+        """Every rank's text, at every rank. As bytes of equal length: torch's own object collectives would unpickle."""
+        content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.gpus)]
+        self._waits(lambda: dist.all_gather(sizes, torch.tensor([len(content)]), group=self.control))
+        padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
+        padded[: len(content)] = content
+        all_padded = [torch.empty_like(padded) for _ in range(self.gpus)]
+        self._waits(lambda: dist.all_gather(all_padded, padded, group=self.control))
+        return [bytes(part[: int(size)].numpy()).decode() for part, size in zip(all_padded, sizes, strict=True)]
+
+    def settle(self) -> float:
+        """The clock, once the device has finished what it was given."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+    def _waits(self, collective: Callable[[], object]) -> None:
+        self.status.wait(waiting=True)
+        try:
+            collective()
+        except RuntimeError as error:  # torch's collectives have no exception of their own for a lost peer
+            raise PeersLostError(str(error)) from error
+        self.status.wait(waiting=False)
+
+
+def open_wire(party: Party, status: Status, device: torch.device, store: Store, rank: int) -> Wire:
+    """Join the process group: NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU. PeersLostError where that fails."""
+    torch.set_num_threads(1)
+    timeout = dt.timedelta(seconds=party.timeout_seconds)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    status.wait(waiting=True)
+    try:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=party.ranks, timeout=timeout)
+        control = dist.new_group(backend="gloo", timeout=timeout)
+    except RuntimeError as error:
+        raise PeersLostError(str(error)) from error
+    return Wire(rank, device, control, status, torch.tensor(party.nodes, dtype=torch.int64, device=device), Tally())

@@ -1,0 +1,1 @@
+"""What a probe found, as a file: written, read back, merged, made anonymous."""
