@@ -78,7 +78,7 @@ def topology_from_dict(data: Any, where: str = "topology") -> Topology:
     try:
         return Topology(data["name"], _all_nodes(data["nodes"], own, where), _fabric(data["fabric"], f"{where}: fabric"), data["source"])
     except BadInput as error:
-        raise error if str(error).startswith(where) else BadInput(f"{where}: {error}") from error
+        raise error if str(error).startswith(f"{where}:") else BadInput(f"{where}: {error}") from error
 
 
 def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:

@@ -9,12 +9,12 @@ from typing import Any
 from planner.errors import BadInput
 from planner.topology import Topology
 from planner.units import parse_bandwidth
-from probes.machine.assemble import Hints, Imported, assemble
-from probes.measure.busbw import out_of_place, rows
-from probes.fabric.shape import findings, shape_of
+from probes.fabric.shape import findings, name_hosts, shape_of
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.importers import read_file
 from probes.importers.sysfs import read_directory
+from probes.machine.assemble import Hints, Imported, assemble
+from probes.measure.busbw import bisection_bytes_per_s, out_of_place, rows
 
 _NIC = re.compile(r"([0-9]{1,5})\s*[gG]")
 
@@ -47,6 +47,11 @@ class Found:
             table += [(name if number == 0 else "", *sample) for number, sample in enumerate(samples)]
         return table
 
+    @property
+    def measured_bisections(self) -> list[tuple[str, float]]:
+        """Which benchmark, and the bytes/s and direction that crossed between two halves of its ranks: as much is proven, links may carry more."""
+        return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in self.measured if _crosses_halves(one)]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.machine.to_dict(),
@@ -62,9 +67,11 @@ def import_files(paths: Sequence[Path], hints: Hints) -> Found:
 
 def find(facts: Sequence[Facts], hints: Hints) -> Found:
     """The machine of all facts. Sources without any GPU are no machine, but what they say is kept."""
+    hosts = [fact for fact in facts if isinstance(fact, HostFacts)]
+    facts = [name_hosts(fact, hosts) if isinstance(fact, FabricFacts) else fact for fact in facts]
     fabrics = tuple(fact for fact in facts if isinstance(fact, FabricFacts))
     measured = tuple(fact for fact in facts if isinstance(fact, MeasureFacts))
-    shows_gpus = any(isinstance(fact, HostFacts) and fact.gpus for fact in facts)
+    shows_gpus = any(host.gpus for host in hosts)
     machine = assemble(facts, hints) if shows_gpus else _without_gpus(facts, measured)
     warnings = (*machine.warnings, *(sentence for fabric in fabrics for sentence in findings(shape_of(fabric))))
     return Found(replace(machine, warnings=tuple(dict.fromkeys(warnings))), fabrics, measured)
@@ -123,5 +130,11 @@ def _measured_to_dict(measured: MeasureFacts) -> dict[str, Any]:
         "peak_busbw_bytes_per_s": max((sample.busbw_bytes_per_s for sample in samples), default=None),
         "peak_wire_bytes_per_s": max((sample.wire_bytes_per_s for sample in samples), default=None),
         "average_busbw_bytes_per_s": measured.average_busbw_bytes_per_s,
+        "bisection_bytes_per_s": bisection_bytes_per_s(measured) if _crosses_halves(measured) else None,
         "sizes": [sample.size_bytes for sample in samples],
     }
+
+
+def _crosses_halves(measured: MeasureFacts) -> bool:
+    """Whether it is an all-to-all of all ranks, which loads the cut between any two halves alike."""
+    return measured.collective == "alltoall" and measured.groups == 1 and measured.ranks > 1 and bool(out_of_place(measured))

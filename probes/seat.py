@@ -10,8 +10,8 @@ from pathlib import Path
 from planner.errors import BadInput
 from planner.files import read_json, write_json
 from planner.live import Seat, seat_from_dict
-from probes.ranks.launch import Launch
 from probes.nvml.ask import ask_nvml
+from probes.ranks.launch import Launch
 
 POLL_SECONDS = 0.1
 

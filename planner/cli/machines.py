@@ -76,6 +76,7 @@ def _hint_options(command: Any) -> Any:
         click.option("--nodes", type=int, help="How many hosts there are like the one described."),
         click.option("--oversubscription", type=float, help="Down / up bandwidth of a leaf switch where no source tells it."),
         click.option("--nvlink-domain-nodes", type=int, help="Hosts in one NVLink domain: 18 in an NVL72 rack."),
+        click.option("--cpu-rates", is_flag=True, help="Take rates measured between CPU processes (gloo) for the machine's."),
         click.option("-o", "--output", type=FILE, help="Topology file to write, .json; `solve --topology` reads it."),
     ):
         command = option(command)
@@ -104,13 +105,17 @@ def import_command(files: tuple[Path, ...], as_json: bool, output: Path | None, 
 @click.option("--smallest", default="8 MiB", show_default=True, metavar="SIZE", help="First size of the all-to-all, per GPU.")
 @click.option("--largest", default="256 MiB", show_default=True, metavar="SIZE", help="Last size; each is twice the one before.")
 @click.option("--nccl-tests", type=FILE, help="Folder of alltoall_perf.")
+@click.option("--ranks", type=int, help="Processes to measure between; one for each GPU where it is not given.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="What to measure between.")
+@click.option("--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds after which a measurement is ended.")
+@click.option("--subnet", is_flag=True, help="Also ask ibnetdiscover for the switches between hosts (as root, on one host).")
 @click.option("--anonymise", is_flag=True, help="Replace host names, GUIDs, UUIDs and serials by pseudonyms.")
 @click.option("--anonymise-key", default="", help="Secret that makes the pseudonyms unguessable; the same key gives the same ones.")
 @click.option("--nvml-timeout", type=float, default=20.0, show_default=True, help="Seconds that a GPU may take to answer.")
 @click.option("--sysfs-root", type=FILE, default=Path("/sys"), show_default=True)
 @_hint_options
 @json_option
-def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | None, smallest: str, largest: str, **flags: Any) -> None:
+def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | None, smallest: str, largest: str, subnet: bool, **flags: Any) -> None:
     """Look at this machine: GPUs, NVLink domains, NICs, and with --measure their bandwidth. Several hosts: start it on each, then --merge.
 
     Example: srun -N 4 moeplan probe --record /shared/probes
@@ -123,22 +128,24 @@ def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | No
 
     if files and not merge:
         raise BadInput(f"{files[0]}: files are given with --merge; to read other tools' output use moeplan import")
-    hints = _hints({name: flags.pop(name) for name in ("gpu", "nic", "nodes", "oversubscription", "nvlink_domain_nodes")})
+    hints = _hints({name: flags.pop(name) for name in ("gpu", "nic", "nodes", "oversubscription", "nvlink_domain_nodes", "cpu_rates")})
     if merge:
-        _report(merge_files(files, hints), output, as_json)
+        _report(merge_files(files, hints, subnet=subnet), output, as_json)
         return
     with progress_bar("probe") as progress:
         sweep = Sweep(int(parse_bytes(smallest)), int(parse_bytes(largest)))
-        found, written = probe_here(Look(sweep=sweep, **flags), hints, progress)
+        found, written = probe_here(Look(sweep=sweep, subnet=subnet, **flags), hints, progress)
     if found is not None:
         _report(found, output, as_json)
+    elif output:
+        raise BadInput(f"-o {output}: one of several hosts is no machine yet; the probe files are written: merge them with moeplan probe --merge")
     if written and not as_json:
         click.echo("\n".join(f"wrote {path}" for path in written))
 
 
 def _hints(flags: dict[str, Any]) -> Any:
-    from probes.machine.assemble import Hints
     from probes.importing import parse_nic
+    from probes.machine.assemble import Hints
 
     return Hints(nic_bytes_per_s=parse_nic(flags.pop("nic")), **flags)
 

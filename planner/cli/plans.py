@@ -1,5 +1,6 @@
 """Commands about plans: make one, judge it, write what engines load, run it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,9 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from probes.dispatch.run import RunFailed
     from probes.dispatch.validation import Settings
     from probes.dispatch.validation import validate as run_plan
+    from probes.ranks.launch import adopt
 
+    adopt(os.environ)
     problem, placement, value = read_plan(plan_file)
     baseline = default_placement(value.get("engine"), problem)
     try:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.report.topology import topology_report
+from planner.units import human_bandwidth
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
     from planner.doctor import Finding
@@ -27,6 +28,7 @@ def found_report(found: "Found") -> RenderableType:
     if machine.topology is not None:
         parts.append(topology_report(machine.topology))
     parts += [measured_table(found)] if found.measured else []
+    parts += [Text(f"Bisection measured by {name}: at least {human_bandwidth(rate)} each way") for name, rate in found.measured_bisections]
     notes = [*(f"Not known: {line}" for line in machine.unknown), *(f"Warning: {line}" for line in machine.warnings)]
     return Group(*parts, Text("\n".join(notes))) if notes else Group(*parts)
 

@@ -16,9 +16,9 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
 from planner.traffic import units
-from probes.dispatch.run import run
 from probes.dispatch.job import DispatchJob
 from probes.dispatch.report import PHASES, DispatchReport
+from probes.dispatch.run import run
 
 
 @dataclass(frozen=True)

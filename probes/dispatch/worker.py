@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from probes.dispatch.run import party, work_text
 from probes.dispatch.job import load
+from probes.dispatch.run import party, work_text
 from probes.ranks.worker import Task, serve
 
 

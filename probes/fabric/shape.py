@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from probes.fabric.cables import Missing, missing_cables, oversubscription, unreachable_hosts, usual_count
-from probes.facts import FabricFacts, HostFacts, PortFact
 from probes.fabric.naming import UNNAMED, natural
+from probes.facts import FabricFacts, HostFacts, PortFact
 
 _MOST_OF = 0.9  # of the hosts must follow a pattern for it to be the fabric's; the others are named
 

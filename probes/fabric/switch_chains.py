@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.errors import BadInput
-from probes.facts import FabricFacts
 from probes.fabric.switch_tree import tree_facts
+from probes.facts import FabricFacts
 
 
 def chain_facts(chains: Mapping[str, Sequence[str]], domains: Mapping[str, str], source: str, kind: str) -> FabricFacts:

@@ -1,1 +1,1 @@
-"""This host: GPUs, adapters, PCI paths and what is wrong with them."""
+"""The host at hand: GPUs, adapters, PCI paths and what is wrong with them."""

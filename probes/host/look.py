@@ -8,12 +8,12 @@ from pathlib import Path
 
 from planner.errors import BadInput
 from probes.facts import GpuFact, HostFacts, NicFact
-from probes.nvml.ask import NVML_TIMEOUT_SECONDS, NvmlAnswers, NvmlUnusableError, ask_nvml
-from probes.nvml.decode import VIRTUALIZATION, error_text
-from probes.nvml.facts import facts_of
 from probes.host.pci_paths import numa_node, nvidia_gpus, pci_path, pcie_distance
 from probes.host.rdma import read_rdma
 from probes.host.sysfs_tree import Directory, text
+from probes.nvml.ask import NVML_TIMEOUT_SECONDS, NvmlAnswers, NvmlUnusableError, ask_nvml
+from probes.nvml.decode import VIRTUALIZATION, error_text
+from probes.nvml.facts import facts_of
 
 INSTEAD = (
     "run moeplan probe where the GPUs are, or give 'moeplan import' a paste of 'nvidia-smi topo -m' from there, "

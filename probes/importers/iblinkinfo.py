@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from planner.errors import BadInput
-from probes.facts import FabricFacts
 from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import normal_guid
+from probes.facts import FabricFacts
 from probes.rates import signal_bytes_per_s
 
 _BLOCK = re.compile(r"(CA|Switch|Router):\s{1,9}(?:(0x[0-9a-fA-F]{1,16})\s{1,9})?(.{1,200}):")

@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from planner.errors import BadInput
-from probes.facts import FabricFacts
 from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import is_aggregation, normal_guid
+from probes.facts import FabricFacts
 from probes.rates import lanes_bytes_per_s
 
 _BOX = re.compile(r'(Switch|Ca|Rt)\s{1,20}(\d{1,4})\s{1,20}"[SHR]-([0-9a-fA-F]{1,16})"\s{0,40}#\s{0,9}"([^"]{0,200})"')

@@ -11,13 +11,13 @@ from typing import Any
 from planner.errors import BadInput
 from planner.machine import Node
 from planner.topology import LARGEST_GPUS, Topology
-from probes.measure.apply import apply_measurement
-from probes.machine.fabric_of import Shape, fabric_of, on_rails
 from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
+from probes.machine.fabric_of import Shape, fabric_of, on_rails
 from probes.machine.gpu_names import RACK_MODELS, links_of_gpu, named_gpu
 from probes.machine.merge_hosts import Host, Notes, merge_hosts
 from probes.machine.nic_use import affinity
 from probes.machine.node_of import MissingFigureError, Stated, known_links, node_of
+from probes.measure.apply import apply_measurement
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Hints:
     nodes: int | None = None  # hosts like the one described
     oversubscription: float | None = None
     nvlink_domain_nodes: int | None = None  # hosts in one NVLink domain: 18 in an NVL72 rack
+    cpu_rates: bool = False  # take rates measured between CPU processes for those of the machine
     name: str = "imported"
 
 
@@ -78,7 +79,7 @@ def assemble(facts: Sequence[Facts], hints: Hints = Hints()) -> Imported:
     near = _affinity(shape.hosts, notes)
     topology = _topology(shape, hints, notes)
     for measured in (fact for fact in facts if isinstance(fact, MeasureFacts)):
-        topology = _measured(topology, measured, notes)
+        topology = _measured(topology, measured, hints, notes)
     nics = sum(len(host.nics) for host in shape.hosts)
     names = tuple(host.name for host in shape.hosts)
     kinds_told = tuple(dict.fromkeys(fact.kind for fact in facts))
@@ -107,7 +108,7 @@ def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:
         raise BadInput(f"--nodes {nodes}, but the sources show {len(hosts)} hosts ({', '.join(host.title for host in hosts[:4])}); leave --nodes out")
     if nodes * len(hosts[0].gpus) > LARGEST_GPUS:
         raise BadInput(f"--nodes {nodes} of {len(hosts[0].gpus)} GPUs are more than the {LARGEST_GPUS:,} GPUs that we plan for")
-    return [hosts[0], *(replace(hosts[0], name="") for _ in range(nodes - 1))] if hosts[0].name else hosts * nodes
+    return [hosts[0]] + [replace(hosts[0], name="")] * (nodes - 1) if hosts[0].name else hosts * nodes
 
 
 def _domains(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[int, ...], ...]:
@@ -178,12 +179,16 @@ def _topology(shape: Shape, hints: Hints, notes: Notes) -> Topology | None:
     return None
 
 
-def _measured(topology: Topology | None, fact: MeasureFacts, notes: Notes) -> Topology | None:
+def _measured(topology: Topology | None, fact: MeasureFacts, hints: Hints, notes: Notes) -> Topology | None:
     notes.unknown += [f"{fact.source}: {sentence}" for sentence in fact.unknown]
     notes.warnings += [f"{fact.source}: {sentence}" for sentence in fact.warnings]
     if topology is None:
         notes.warnings.append(f"{fact.source}: not used, there is no topology whose rates it could replace")
         return None
+    if fact.kind == "torch-gloo" and not hints.cpu_rates:
+        why = "it was measured between CPU processes, which GPUs do not go through"
+        notes.warnings.append(f"{fact.source}: not used, {why}; --cpu-rates takes it all the same")
+        return topology
     try:
         return apply_measurement(topology, fact)
     except BadInput as refused:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 
 from planner.figures import Evidence
 from planner.machine import Fabric, Node
+from probes.fabric.naming import natural
 from probes.facts import FabricFacts, PortFact
 from probes.machine.gpu_names import RACK_MODELS, links_of_gpu
 from probes.machine.merge_hosts import Host, Notes
-from probes.fabric.naming import natural
+
+Cables = dict[str, list[PortFact]]  # by the title of a host
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,16 @@ def fabric_of(hosts: Sequence[Host], facts: Sequence[FabricFacts], oversubscript
         notes.unknown += [f"{fact.source}: {sentence}" for sentence in fact.unknown]
         notes.warnings += [f"{fact.source}: {sentence}" for sentence in fact.warnings]
     span = _domain_nodes(hosts, facts, domain_nodes, notes)
-    leaves = _leaves(hosts, facts)
+    cables = _cables(hosts, facts)
+    leaves = {title: tuple(sorted({port.leaf for port in mine}, key=natural)) for title, mine in cables.items()}
     if not any(leaves.values()):
-        if facts and len(hosts) > 1:
-            listed = ", ".join(host.title for host in hosts[:4])
-            notes.unknown.append(f"{facts[0].source} shows no switch of {listed}; the network between them is taken as flat")
+        if any(fact.ports for fact in facts):
+            listed = ", ".join(dict.fromkeys(host.title for host in hosts[:4]))
+            notes.unknown.append(f"{facts[0].source} shows no cable of {listed} by name or GUID; it is not used, the network is taken as flat")
         return Shape(_assumed(len(hosts), oversubscription, span, notes), tuple(hosts), {})
     fact = next(fact for fact in facts if fact.ports)
     if len({id(host) for host in hosts}) == 1 or sum(bool(mine) for mine in leaves.values()) == 1 < len(hosts):
-        return _like_one(hosts, facts, oversubscription, span, notes)
+        return _like_one(hosts, cables, facts, oversubscription, span, notes)
     ordered = sorted(hosts, key=lambda host: (_block(host, facts), [natural(leaf) for leaf in leaves[host.title]], natural(host.name)))
     sizes = _sizes([leaves[host.title] for host in ordered])
     if len(set(sizes[:-1])) > 1 or (len(sizes) > 1 and sizes[-1] > sizes[0]) or any(not leaves[host.title] for host in ordered):
@@ -47,7 +50,7 @@ def fabric_of(hosts: Sequence[Host], facts: Sequence[FabricFacts], oversubscript
             f"{fact.source}: the leaves hold {', '.join(map(str, sizes[:12]))} of the hosts; unequal leaves cannot be planned for: taken as flat"
         )
         return Shape(_assumed(len(hosts), oversubscription, span, notes), tuple(ordered), {})
-    rails = _rails([_ports_of(host, facts) for host in ordered])
+    rails = _rails([cables[host.title] for host in ordered])
     ratio, evidence = _oversubscription({leaf for host in ordered for leaf in leaves[host.title]}, facts, oversubscription, notes)
     kind = "rail" if rails else "leaf-spine"
     return Shape(Fabric(kind, evidence, sizes[0], ratio, span), tuple(ordered), rails)
@@ -81,15 +84,20 @@ def _assumed(count: int, oversubscription: float | None, span: int, notes: Notes
     return Fabric("none", Evidence("assumed", "no source tells the switches between hosts; taken as one flat network"), nvlink_domain_nodes=span)
 
 
-def _ports_of(host: Host, facts: Sequence[FabricFacts]) -> list[PortFact]:
-    """The host's cables: by name (with or without its domain), or by the GUIDs of its NICs."""
-    guids = {nic.guid.removeprefix("0x") for nic in host.nics if nic.guid}
-    names = {host.name, host.name.split(".")[0]} - {""}
-    return [port for fact in facts for port in fact.ports if port.host in names or port.host.split(".")[0] in names or (port.guid and port.guid in guids)]
-
-
-def _leaves(hosts: Sequence[Host], facts: Sequence[FabricFacts]) -> dict[str, tuple[str, ...]]:
-    return {host.title: tuple(sorted({port.leaf for port in _ports_of(host, facts)}, key=natural)) for host in hosts}
+def _cables(hosts: Sequence[Host], facts: Sequence[FabricFacts]) -> Cables:
+    """The cables of each host, by name (with or without its domain) or by the GUIDs of its NICs."""
+    of_name: dict[str, list[PortFact]] = defaultdict(list)
+    of_guid: dict[str, list[PortFact]] = defaultdict(list)
+    for port in (port for fact in facts for port in fact.ports):
+        of_name[port.host.split(".")[0]].append(port)
+        if port.guid:
+            of_guid[port.guid].append(port)
+    cables: Cables = {}
+    for host in hosts:
+        guids = sorted({nic.guid.removeprefix("0x") for nic in host.nics if nic.guid})
+        mine = [*(of_name[host.name.split(".")[0]] if host.name else []), *(port for guid in guids for port in of_guid[guid])]
+        cables[host.title] = list(dict.fromkeys(mine))
+    return cables
 
 
 def _sizes(leaves: Sequence[tuple[str, ...]]) -> list[int]:
@@ -117,19 +125,18 @@ def _rails(ports_of_hosts: Sequence[Sequence[PortFact]]) -> dict[str, int]:
     return {nic: rail for rail, nic in enumerate(nics)} if all(len(mine) == 1 for mine in owners.values()) else {}
 
 
-def _like_one(hosts: Sequence[Host], facts: Sequence[FabricFacts], oversubscription: float | None, span: int, notes: Notes) -> Shape:
+def _like_one(hosts: Sequence[Host], cables: Cables, facts: Sequence[FabricFacts], oversubscription: float | None, span: int, notes: Notes) -> Shape:
     """One host is described and stands for others: the leaves are as full as the fabric shows them."""
     fact = next(fact for fact in facts if fact.ports)
-    mine = next(ports for host in hosts if (ports := _ports_of(host, facts)))
-    leaves = {port.leaf for port in mine}
-    cables: dict[str, list[PortFact]] = defaultdict(list)
+    leaves = {port.leaf for host in hosts for port in cables[host.title]}
+    shown: dict[str, list[PortFact]] = defaultdict(list)
     for port in fact.ports:
-        cables[port.host].append(port)
-    beside = [ports for ports in cables.values() if {port.leaf for port in ports} == leaves]
-    if len(hosts) == 1 and len(cables) > 1:
-        notes.unknown.append(f"{fact.source} shows {len(cables)} hosts, one of them is described; give --nodes {len(cables)} if all are like it")
-    elif len(hosts) > len(cables):
-        notes.unknown.append(f"{fact.source} shows {len(cables)} hosts, --nodes says {len(hosts)}; the others are taken as on leaves as full")
+        shown[port.host].append(port)
+    beside = [ports for ports in shown.values() if {port.leaf for port in ports} == leaves]
+    if len(hosts) == 1 and len(shown) > 1:
+        notes.unknown.append(f"{fact.source} shows {len(shown)} hosts, one of them is described; give --nodes {len(shown)} if all are like it")
+    elif len(hosts) > len(shown):
+        notes.unknown.append(f"{fact.source} shows {len(shown)} hosts, --nodes says {len(hosts)}; the others are taken as on leaves as full")
     rails = _rails(beside)
     ratio, evidence = _oversubscription(leaves, facts, oversubscription, notes)
     return Shape(Fabric("rail" if rails else "leaf-spine", evidence, len(beside), ratio, span), tuple(hosts), rails)
@@ -149,7 +156,7 @@ def _oversubscription(leaves: set[str], facts: Sequence[FabricFacts], stated: fl
                 found[leaf] = sum(rate or 0.0 for rate in down_rates) / sum(fact.uplink_bytes_per_s[pair] for pair in up)
     source = next((fact for fact in facts if fact.ports), facts[0])
     if found:
-        worst = max(found, key=lambda leaf: (found[leaf], leaf))
+        worst = min(found, key=lambda leaf: (-found[leaf], natural(leaf)))
         if max(found.values()) > 1.01 * min(found.values()):
             notes.warnings.append(
                 f"{source.source}: leaves differ, {min(found.values()):.2f} to {found[worst]:.2f} down / up; the worst, {worst}, counts for all"

@@ -42,6 +42,9 @@ def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> 
     if uses is None:
         return f"{host.title}: which NICs are near which GPU is not known; add the whole output of 'nvidia-smi topo -m'"
     pools = _pools(uses, len(host.gpus))
+    mixed = [gpu for gpus, nics in pools for gpu in gpus if len(uses[gpu]) < len(nics)]
+    if mixed:
+        notes.warnings.append(f"{host.title}: GPUs near different but overlapping NICs ({_some(mixed)} and others) are planned as sharing all of them")
     idle = [host.nics[nic].name for nic in usable if not any(nic in nics for _, nics in pools)]
     if idle:
         notes.warnings.append(f"{host.title}: not planned with, being the nearest of no GPU (storage or management?): {_some(idle)}")
@@ -51,8 +54,11 @@ def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> 
             rate = _rate(host, nic, stated_bytes_per_s)
             if rate is None:
                 name = host.nics[nic].name
-                return f"{host.title}: the rate of NIC {name} is in no source; give it, as in --nic 400G, or add 'ibstat' of the host"
+                return f"{host.title}: the rate of {name} is in no source; give it, as in --nic 400G, or add 'ibstat' of the host"
             found.append(Nic(rate, gpus, rail, host.nics[nic].device or host.nics[nic].name))
+    hosted = [host.nics[nic].name for nic in usable if host.nics[nic].gpudirect is False and any(nic in nics for _, nics in pools)]
+    if hosted:
+        notes.warnings.append(f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: traffic goes through host memory, at half the rate or less; measure it")
     told = next((nic for nic in found if nic.rate.evidence.source != _STATED.source), None)
     if told and stated_bytes_per_s is not None and abs(told.rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s:
         both = f"{human_bandwidth(told.rate.bytes_per_s)} by {told.rate.evidence.source}, {human_bandwidth(stated_bytes_per_s)} by --nic"

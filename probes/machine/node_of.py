@@ -53,7 +53,8 @@ def node_of(host: Host, stated: Stated, notes: Notes) -> Node:
         raise MissingFigureError(nics)
     _compare_links(host, nvlink, gpus, notes)
     models = tuple(gpu_model(links.model) for links in gpus)
-    return Node(models, nvlink, _pcie(host, gpus, nvlink, notes), nics, host.name)
+    faults = [f"GPU {gpu.index}: {fault}" for gpu in host.gpus for fault in gpu.faults] + [fault for nic in host.nics for fault in nic.faults]
+    return Node(models, nvlink, _pcie(host, gpus, nvlink, notes), nics, host.name, tuple(faults))
 
 
 def _compare_links(host: Host, nvlink: NvLink, gpus: Sequence[GpuLinks], notes: Notes) -> None:

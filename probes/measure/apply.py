@@ -22,6 +22,7 @@ from probes.facts import MeasureFacts
 from probes.measure.fit import Fit, fit_facts
 
 CLEAR_MARGIN = 1.1  # the next tier must be that much faster, else the measurement may have waited for it
+POOREST_FIT = 0.15  # mean error of sizes left out, beyond which a line says nothing about the link
 ABOVE_LINE_RATE = 1.05  # what cannot be measured on the machine that the topology describes
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 def apply_measurement(topology: Topology, facts: MeasureFacts, date: str | None = None) -> Topology:
     """The topology with the measured rates of one tier, evidence 'measured'. BadInput where it does not fit, or the tier is not clear: nothing is changed."""
     fitted = fit_facts(facts)
+    if fitted.held_out_error > POOREST_FIT:
+        raise BadInput(f"{facts.source}: its sizes do not lie on a line ({fitted.text}); measure again on a quiet machine, with larger sizes")
     ranks_G = placed(topology, facts)
     load_R = topology.resource_bytes(_bytes_GG(topology, facts, ranks_G))
     tier, chosen_R = bottleneck(topology, load_R, facts.source)

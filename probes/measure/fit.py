@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from planner.errors import BadInput
 from planner.units import human_bandwidth, human_bytes, human_seconds
-from probes.measure.busbw import out_of_place
 from probes.facts import MeasureFacts
+from probes.measure.busbw import out_of_place
 
 FEWEST_SIZES = 3
 GOOD_ERROR = 0.05

@@ -13,8 +13,8 @@ from typing import Any
 
 from planner.errors import BadInput
 from planner.files import read_json
-from probes.measure.busbw import bus_factor
 from probes.facts import MeasureFacts, Sample
+from probes.measure.busbw import bus_factor
 
 SCOPES = ("domain", "rail", "all")
 MOST_SIZES = 64

@@ -7,8 +7,8 @@ buffer, and from busbw / algbw of an all-reduce; where these contradict each oth
 from collections import Counter
 from dataclasses import dataclass
 
-from probes.measure.busbw import COLLECTIVES, bus_factor
 from probes.facts import MeasureFacts, Sample
+from probes.measure.busbw import COLLECTIVES, bus_factor
 
 ELEMENT_BYTES = {"int8": 1, "char": 1, "uint8": 1, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "half": 2, "float16": 2, "bfloat16": 2}
 ELEMENT_BYTES |= {"int": 4, "int32": 4, "uint32": 4, "float": 4, "float32": 4, "int64": 8, "uint64": 8, "double": 8, "float64": 8}

@@ -27,6 +27,7 @@ _PROGRAM = re.compile(r"(?:^|[\s/])([a-z]{1,20}(?:_[a-z]{1,20}){0,3}_perf)\s")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s{0,9}:\s{0,9}([0-9.eE+-]{1,20})")
 _BOUNDS = re.compile(r"Out of bounds values\s{0,9}:\s{0,9}(\d{1,15})\s{1,9}FAILED")
 _FAILURE = re.compile(r"Test (?:CUDA|NCCL) failure [^']{0,200}'[^']{0,200}'|Test timeout|Invalid number of GPUs.{0,80}|Test failure \S{1,80}")
+_INTEGER = re.compile(r"-?\d{1,9}")
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?\*?|-1|N/A|-?(?:nan|inf)")
 
 
@@ -51,6 +52,7 @@ class _Open:
     line: int
     lead: tuple[str, str, str]
     words: tuple[str, ...]
+    noisy: bool  # a log message was taken out of its line
     pieces: int = 1
 
 
@@ -58,15 +60,15 @@ def tables_of(text: str, source: str, hint: str) -> tuple[tuple[Table, ...], tup
     """The runs in a text, and the failures that it tells of."""
     runs = [_Run()]
     opened: _Open | None = None
-    for number, line in _lines(text):
+    for number, line, noisy in _lines(text):
         run = _take_comment(runs, line, number)
         lead = None if "#" in line else _LEAD.search(line)
         words = tuple(line[lead.end() :].split()) if lead else tuple(line.split())
         if opened and not lead and words and all(_NUMBER.fullmatch(word) for word in words):
             opened = replace(opened, words=opened.words + words, pieces=opened.pieces + 1)
         elif lead or line.lstrip().startswith("#"):
-            _close(run, opened)
-            opened = _Open(number, (lead[1], lead[2], lead[3]), words) if lead else None
+            _close(run, opened, followed=True)
+            opened = _Open(number, (lead[1], lead[2], lead[3]), words, noisy) if lead else None
         if opened and not _expects_more(run, opened):
             _close(run, opened)
             opened = None
@@ -75,15 +77,15 @@ def tables_of(text: str, source: str, hint: str) -> tuple[tuple[Table, ...], tup
     return tuple(_table(run, source, hint) for run in runs if run.rows or run.failures), failures
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Line number, and the line without colours, log messages and labels."""
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Line number, the line without colours, log messages and labels, and whether it had a log message."""
     for number, whole in enumerate(text.splitlines(), 1):
         line = _ANSI.sub("", whole[:LONGEST_LINE])
         kept = _NOISE.sub("", line)
         if kept != line:
             kept = _without_host(line, kept)
         label = _LABEL.match(kept)
-        yield number, _TAG.sub(" ", kept[label.end() :] if label else kept)
+        yield number, _TAG.sub(" ", kept[label.end() :] if label else kept), _NOISE.search(line) is not None
 
 
 def _without_host(line: str, kept: str) -> str:
@@ -105,7 +107,9 @@ def _take_comment(runs: list[_Run], line: str, number: int) -> _Run:
     elif program and run.name is None:
         run.name = program[1]
     if header:
-        run.columns = tuple(line[header.start() :].split())
+        columns = tuple(line[header.start() :].split())
+        whole = columns.count("time") == columns.count("algbw") == columns.count("busbw")
+        run.columns = columns if whole else ()  # a header that lost a word names the wrong numbers
     device = _RANK.search(line)
     if device:
         run.devices.append(Device(int(device[1]), int(device[2] or 0), device[3], device[5].strip(), int(device[4])))
@@ -134,8 +138,11 @@ def _numbers(opened: _Open) -> tuple[str, ...]:
     return opened.words[1:] if opened.words and opened.words[0] in _REDOPS else opened.words
 
 
-def _close(run: _Run, opened: _Open | None) -> None:
-    """The open row becomes a row of the run, or a warning."""
+def _close(run: _Run, opened: _Open | None, *, followed: bool = False) -> None:
+    """The open row becomes a row of the run, or a warning.
+
+    Half a row at the end of the text is its first half, and so is half a row that a log message broke. Any other may be either half: it is left out.
+    """
     if opened is None:
         return
     numbers, columns = _numbers(opened), _numeric_columns(run)
@@ -146,6 +153,10 @@ def _close(run: _Run, opened: _Open | None) -> None:
     halves = [_half(numbers[start : start + 4], in_place=bool(order)) for order, start in enumerate(starts[:2])]
     found = tuple(half for half in halves if half is not None)
     size, count, dtype = opened.lead
+    fits = int(count) == 0 or int(size) % (int(count) * ELEMENT_BYTES[dtype]) == 0  # a digit lost or overwritten
+    either = (followed or opened.pieces > 1) and not opened.noisy and len(found) < len(halves)
+    if either or not fits or (columns[0] == "root" and not _INTEGER.fullmatch(numbers[0] if numbers else "")):
+        found = ()
     if opened.pieces > 1 and found:
         run.warnings.append(f"{where}: the row of size {size} was broken by other output and has been put together")
     if len(found) < len(starts[:2]):

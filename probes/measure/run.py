@@ -1,7 +1,7 @@
 """Measure what links really carry, by an all-to-all: with nccl-tests where it is installed, else with torch.distributed.
 
-On one machine the ranks are started here; on several, the user starts the same command on all of them with torchrun or srun (`probes.ranks.start`). nccl-tests across
-machines is the user's to start (it needs MPI); its output is imported like any other file.
+On one machine the ranks are started here; on several, the user starts the same command on all of them with torchrun or srun (`probes.ranks.start`).
+nccl-tests across machines is the user's to start (it needs MPI); its output is imported like any other file.
 """
 
 import datetime as dt
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import BadInput
-from probes.measure.job import MeasureJob, Sweep, measured, save
 from probes.command import run
 from probes.facts import MeasureFacts
 from probes.importers.nccl_tests import read
+from probes.measure.job import MeasureJob, Sweep, measured, save
 from probes.ranks.start import Party, RunFailed, available_bytes, check_memory, check_torch, is_launched, launched_place, run_here, terminable
 
 if TYPE_CHECKING:  # torch is imported in the ranks

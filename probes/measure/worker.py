@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from probes.measure.run import party, work_text
 from probes.measure.job import load
+from probes.measure.run import party, work_text
 from probes.ranks.worker import Task, serve
 
 

@@ -11,7 +11,7 @@ from planner.errors import BadInput
 from probes.command import Output, run
 from probes.nvml.decode import Raw, error_text
 
-WORKER = Path(__file__).with_name("nvml_worker.py")
+WORKER = Path(__file__).with_name("worker.py")
 NVML_TIMEOUT_SECONDS = 20.0
 MOST_SICK_GPUS = 2  # each costs one more time limit
 DONE: Raw = {"done": True}

@@ -1,9 +1,12 @@
 """Where a process stands among those that a launcher has started, from the environment that torchrun, srun, mpirun and their kin set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from planner.errors import BadInput
+from probes.fabric.hostlist import expand_hosts
+
+MEETING_PORT = "29500"  # torch's own default
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,29 @@ def launch_of(environment: Mapping[str, str]) -> Launch | None:
                 del counts["node"], counts["nodes"]  # a step of a larger job may count nodes of the one and of the other
             return Launch(launcher, **counts, run=run)
     return None
+
+
+def adopt(environment: MutableMapping[str, str]) -> Launch | None:
+    """The launch, with what torch.distributed reads put into `environment` where srun or mpirun has not. BadInput where the meeting point is not known.
+
+    A batch script that srun has not started is no rank, although Slurm numbers it.
+    """
+    launch = launch_of(environment)
+    if launch is None or launch.launcher == "torchrun" or launch.world == 1:
+        return launch
+    if launch.launcher == "srun" and "SLURM_STEP_NUM_TASKS" not in environment:
+        return None
+    if "MASTER_ADDR" not in environment:
+        nodes = _first(environment, "SLURM_STEP_NODELIST SLURM_JOB_NODELIST")
+        if launch.launcher != "srun" or nodes is None:
+            raise BadInput(f"{launch.launcher} does not say where ranks meet; set MASTER_ADDR to the host of rank 0 for every rank, or use torchrun")
+        environment["MASTER_ADDR"] = expand_hosts(nodes, "SLURM_STEP_NODELIST")[0]
+    environment.setdefault("MASTER_PORT", MEETING_PORT)
+    environment.update({"RANK": str(launch.rank), "WORLD_SIZE": str(launch.world), "LOCAL_RANK": str(launch.local_rank)})
+    local_world = launch.local_world or (launch.world // launch.nodes if launch.nodes and launch.world % launch.nodes == 0 else None)
+    if local_world:
+        environment["LOCAL_WORLD_SIZE"] = str(local_world)
+    return launch
 
 
 def _first(environment: Mapping[str, str], names: str) -> str | None:

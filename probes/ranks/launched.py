@@ -15,9 +15,9 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
+from probes.ranks.start import Party, RunFailed
 from probes.ranks.wire import PeersLostError, Wire, open_wire
 from probes.ranks.worker import end_after
-from probes.ranks.start import Party, RunFailed
 
 ROLL_CALL_SECONDS = 5.0
 

@@ -110,7 +110,7 @@ def _command(worker: str, directory: Path, ranks: int) -> list[str]:
 
 def _environment(directory: Path) -> dict[str, str]:
     """One thread a rank, loopback only, the launcher's own files where they are removed, and this very package on the path, installed or not."""
-    path = os.pathsep.join([str(Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     interface = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     return {**os.environ, **interface, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
 

@@ -15,8 +15,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
-from probes.ranks.status import Status
 from probes.ranks.start import Party
+from probes.ranks.status import Status
 
 
 class PeersLostError(Exception):

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from probes.ranks.status import DONE, FAILED, FileStatus
 from probes.ranks.start import Party
+from probes.ranks.status import DONE, FAILED, FileStatus
 
 if TYPE_CHECKING:  # torch comes with it
     from probes.ranks.wire import Wire

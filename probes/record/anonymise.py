@@ -5,7 +5,7 @@ import hmac
 import re
 from dataclasses import replace
 
-from probes.facts import GpuFact, NicFact
+from probes.facts import GpuFact, MeasureFacts, NicFact
 from probes.record.file import ProbeRecord
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -31,6 +31,19 @@ def anonymise(record: ProbeRecord, key: str = "") -> ProbeRecord:
     )
     launch = record.launch and replace(record.launch, run=record.launch.run and alias.hex(record.launch.run, 8))
     return replace(record, host=names, launch=launch)
+
+
+def anonymise_measured(facts: MeasureFacts, key: str = "") -> MeasureFacts:
+    """The measurement with its hosts under the pseudonyms that their probe files have with the same key."""
+    alias = {host: _Aliases(key, host) for host in dict.fromkeys(facts.hosts)}
+
+    def text(sentence: str) -> str:
+        for names in alias.values():
+            sentence = names.text(sentence)
+        return sentence
+
+    hosts = tuple(alias[host].host for host in facts.hosts)
+    return replace(facts, source=text(facts.source), hosts=hosts, unknown=tuple(map(text, facts.unknown)), warnings=tuple(map(text, facts.warnings)))
 
 
 class _Aliases:

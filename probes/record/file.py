@@ -10,8 +10,8 @@ from planner.errors import BadInput
 from planner.files import read_json, write_json
 from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.facts import PATHS, GpuFact, HostFacts
-from probes.record.facts_json import from_plain, to_plain
 from probes.ranks.launch import Launch
+from probes.record.facts_json import from_plain, to_plain
 
 SCHEMA = "moeplan/probe/1"
 LARGEST_RECORD_BYTES = 16 << 20
@@ -75,7 +75,7 @@ def record_from_dict(value: Any, where: str) -> ProbeRecord:
         record = from_plain(ProbeRecord, {key: entry for key, entry in value.items() if key != "schema"}, where)
         _check(record.host)
     except BadInput as error:
-        raise error if str(error).startswith(where) else BadInput(f"{where}: {error}") from error
+        raise error if str(error).startswith(f"{where}:") else BadInput(f"{where}: {error}") from error
     return record
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.errors import BadInput
+from probes.fabric.naming import natural
 from probes.facts import HostFacts
 from probes.ranks.launch import Launch
-from probes.fabric.naming import natural
 from probes.record.file import ProbeRecord, read_record
 
 Named = tuple[str, ProbeRecord]  # a file and what it holds

@@ -1,10 +1,12 @@
 """Probe records without the names that point at somebody's machines."""
 
 import json
+import re
 from dataclasses import replace
 
-from probes.record.anonymise import anonymise
+from probes.facts import MeasureFacts
 from probes.ranks.launch import Launch
+from probes.record.anonymise import anonymise, anonymise_measured
 from probes.record.file import ProbeRecord, record_from_dict, record_to_dict
 from probes.record.merge import merge_records
 from tests.probes.records import record, uuid
@@ -48,3 +50,12 @@ def test_what_is_planned_with_stays() -> None:
 def test_a_key_of_ones_own_gives_other_pseudonyms() -> None:
     """So that a name cannot be confirmed by guessing."""
     assert anonymise(full()).host.host != anonymise(full(), "secret").host.host
+
+
+def test_a_measurement_has_the_hosts_of_the_probe_files() -> None:
+    """Under the same pseudonyms, also inside sentences, so that the two still belong together."""
+    name = full().host.host or ""
+    facts = MeasureFacts(f"torch-gloo on {name}", "torch-gloo", "alltoall", 2, hosts=(name, "gpu-z"), warnings=(f"{name} and gpu-z are slow",))
+    hidden = anonymise_measured(facts)
+    assert hidden.hosts[0] == anonymise(full()).host.host
+    assert not re.search(rf"{name}|gpu-z", repr(hidden))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInput
 from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate, Topology
-from probes.measure.apply import apply_measurement
 from probes.facts import MeasureFacts, Sample
+from probes.measure.apply import apply_measurement
 
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15}, Evidence("assumed", "made up for tests"))
 
@@ -163,3 +163,11 @@ def test_the_topology_then_predicts_what_was_measured(hosts: int, gpus: int, nic
     bytes_GG = np.full((ranks, ranks), 1e9 / ranks)
     np.fill_diagonal(bytes_GG, 0)
     assert (found.resource_bytes(bytes_GG) / found.capacity_R).max() == pytest.approx((ranks - 1) / ranks / wire, rel=1e-6)
+
+
+def test_sizes_that_are_on_no_line_measure_nothing() -> None:
+    """A noisy run must not become a rate."""
+    facts = measurement(40, 4, "aabb")
+    noisy = tuple(replace(sample, seconds=sample.seconds * (4 if index % 2 else 1)) for index, sample in enumerate(facts.samples))
+    with pytest.raises(BadInput, match="quiet machine"):
+        apply_measurement(machine(node("a"), node("b")), replace(facts, samples=noisy))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from planner.errors import BadInput
 from planner.topology import Topology
 from planner.topology_yaml import topology_from_dict
-from probes.machine.assemble import Hints, Imported, assemble
 from probes.facts import FabricFacts, Facts, GpuFact, HostFacts, MeasureFacts, NicFact, PortFact, Sample
-from probes.machine.gpu_names import GPUS, links_of_gpu, named_gpu, payload_bytes_per_s
 from probes.importers import read_facts, read_file
+from probes.machine.assemble import Hints, Imported, assemble
+from probes.machine.gpu_names import GPUS, links_of_gpu, named_gpu, payload_bytes_per_s
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -292,6 +292,16 @@ class TestFabric:
         four = topology(assemble([matrix(host="n0"), shown], replace(HINTS, nodes=4)))
         assert (four.node_count, four.fabric.kind, four.fabric.nodes_per_leaf) == (4, "rail", 4)
 
+    def test_fabric_of_other_hosts_is_not_used(self) -> None:
+        """No cable of the host by name or GUID: said, and nothing is taken from it. A GUID joins a host without a name."""
+        stranger = rails(["x1", "x2"], 2)
+        found = assemble([matrix(), stranger], HINTS)
+        assert topology(found).fabric.kind == "none"
+        assert "no cable of" in said(found)
+        host = replace(matrix(), nics=tuple(replace(nic, guid=f"{i + 1:016x}") for i, nic in enumerate(matrix().nics)))
+        joined = replace(stranger, ports=tuple(replace(port, guid=f"{i % 8 + 1:016x}") if port.host == "x1" else port for i, port in enumerate(stranger.ports)))
+        assert topology(assemble([host, joined], HINTS)).fabric.kind == "rail"
+
     def test_stated_oversubscription_is_an_assumption(self) -> None:
         """Without a fabric source it holds for every host's own uplink."""
         fabric = topology(assemble(self.hosts(2), replace(HINTS, oversubscription=4.0))).fabric
@@ -343,7 +353,7 @@ class TestOutput:
 
     def test_no_gpu_at_all(self) -> None:
         """What was given is named, and what to add."""
-        with pytest.raises(BadInput, match="ibstat.*topo -m"):
+        with pytest.raises(BadInput, match=r"ibstat.*topo -m"):
             assemble([ports()])
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import BadInput
-from probes.measure.busbw import COLLECTIVES, Shares, bisection_bytes_per_s, bus_factor, host_shares, rows
 from probes.facts import MeasureFacts, Sample
+from probes.measure.busbw import COLLECTIVES, Shares, bisection_bytes_per_s, bus_factor, host_shares, rows
 
 # 2 hosts of 8, 16 MB in 200 us: algbw 80 GB/s, busbw 75 GB/s; of the 16 MB each rank sends 7/16 inside and 8/16 between
 SIZE, SECONDS = 16_000_000, 200e-6

@@ -15,13 +15,13 @@ import pytest
 
 from planner.errors import BadInput
 from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate, Topology
+from probes.emulate import Ended, emulated, unavailable
+from probes.facts import MeasureFacts, Sample
 from probes.measure import run as collective
 from probes.measure.apply import apply_measurement
 from probes.measure.busbw import bisection_bytes_per_s, host_shares
-from probes.measure.job import MeasureJob, Sweep, load, measured, save, scopes
-from probes.emulate import Ended, emulated, unavailable
-from probes.facts import MeasureFacts, Sample
 from probes.measure.fit import fit_facts
+from probes.measure.job import MeasureJob, Sweep, load, measured, save, scopes
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -17,9 +17,9 @@ import pytest
 
 from planner.errors import BadInput
 from probes.dispatch import run as dispatch
-from probes.ranks import start as ranks
 from probes.dispatch.job import DispatchJob, Fault, save
 from probes.dispatch.report import DispatchReport
+from probes.ranks import start as ranks
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from probes.fabric.shape import FabricShape, findings, name_hosts, shape_of
 from probes.fabric.cables import Missing
+from probes.fabric.shape import FabricShape, findings, name_hosts, shape_of
 from probes.facts import FabricFacts, HostFacts, NicFact, PortFact
 from probes.importers import ibnetdiscover
 from tests.probes.ib_text import SmallFabric

@@ -7,9 +7,9 @@ import pytest
 
 from planner.errors import BadInput
 from planner.topology_yaml import read_topology
-from probes.machine.assemble import Hints
 from probes.facts import MeasureFacts, Sample
 from probes.importing import find, import_files, parse_nic
+from probes.machine.assemble import Hints
 from probes.measure.file import Measurement, write_measurement
 
 PAIR = (

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import BadInput
-from probes.ranks.launch import Launch, launch_of
+from probes.ranks.launch import Launch, adopt, launch_of
 
 TORCHRUN = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}
 SRUN = {"SLURM_PROCID": "8", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_NNODES": "2", "SLURM_JOB_ID": "77"}
@@ -37,3 +37,29 @@ def test_a_launcher_that_says_nonsense() -> None:
     """One line that names the launcher and the value."""
     with pytest.raises(BadInput, match=r"^torchrun set the rank to 'first', which is not a number"):
         launch_of({"RANK": "first", "WORLD_SIZE": "2", "LOCAL_RANK": "0"})
+
+
+def test_srun_is_made_a_torch_group() -> None:
+    """The first host of the step is where ranks meet."""
+    environment = {"SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "16", "SLURM_LOCALID": "1", "SLURM_NODEID": "1", "SLURM_NNODES": "2"}
+    environment["SLURM_STEP_NODELIST"] = "gpu[07-08]"
+    adopt(environment)
+    wanted = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8", "MASTER_ADDR": "gpu07", "MASTER_PORT": "29500"}
+    assert {name: environment.get(name) for name in wanted} == wanted
+
+
+def test_a_batch_script_is_no_rank() -> None:
+    """Slurm numbers it 0 of all tasks, but nobody else is there to meet."""
+    environment = {"SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_JOB_NODELIST": "gpu[07-08]"}
+    assert adopt(environment) is None
+    assert "RANK" not in environment
+
+
+def test_mpirun_must_be_told_where_to_meet() -> None:
+    """Open MPI does not tell its ranks a host."""
+    environment = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    with pytest.raises(BadInput, match="MASTER_ADDR"):
+        adopt(environment)
+    environment["MASTER_ADDR"] = "here"
+    assert adopt(environment) is not None
+    assert environment["RANK"] == "1"

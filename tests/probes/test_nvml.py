@@ -5,8 +5,8 @@ import time
 import pytest
 
 from planner.errors import BadInput
-from probes.nvml import ask as nvml
 from probes.command import Output
+from probes.nvml import ask as nvml
 from probes.nvml.ask import NvmlUnusableError, ask_nvml
 from tests.probes.conftest import Install, ReadNvml, faults
 from tests.probes.fake_nvml.machines import Profile, bare, switched

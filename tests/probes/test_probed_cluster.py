@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.machine.assemble import Imported, assemble
 from probes.host.look import probe_host
+from probes.machine.assemble import Imported, assemble
 from probes.record.file import make_record, write_record
 from probes.record.merge import merge
 from tests.probes.conftest import Install

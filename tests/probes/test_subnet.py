@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.facts import FabricFacts
 from probes.fabric.subnet import probe_subnet
+from probes.facts import FabricFacts
 from tests.probes.ib_text import SmallFabric
 from tests.probes.ib_text import ibnetdiscover as text_of
 

@@ -54,12 +54,14 @@ def test_probe_measure_merge_solve_emit(nvml_libraries: Path, tmp_path: Path) ->
     assert [path.name.split("-")[1] for path in files] == ["measure", "probe", "probe"]
 
     machine = tmp_path / "cluster.json"
-    found = json.loads(run("probe", "--merge", *files, "-o", machine, "--json"))
+    found = json.loads(run("probe", "--merge", *files, "--cpu-rates", "-o", machine, "--json"))
     assert (found["gpus"], found["nvlink_domains"], found["nics"]) == (4, [[0, 1], [2, 3]], 4)
     assert found["affinity"] == {"0": ["mlx5_0"], "1": ["mlx5_1"], "2": ["mlx5_0"], "3": ["mlx5_1"]}
     nics = json.loads(machine.read_text())["nodes"][0]["nics"][0]["rate"]
     assert nics["evidence"] == "measured"
     assert rate(nics["value"]) == pytest.approx(BETWEEN, rel=0.1)
+
+    assert "--cpu-rates" in " ".join(json.loads(run("probe", "--merge", *files, "--json"))["warnings"])  # GPUs do not go through gloo: only when asked
 
     run("solve", "--model", "mixtral", "--topology", machine, "--redundant", "4", "--method", "refine", "-o", tmp_path / "plan.json")
     run("emit", tmp_path / "plan.json", "--engine", "trtllm", "-o", tmp_path / "out")

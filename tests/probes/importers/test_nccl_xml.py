@@ -78,7 +78,8 @@ class TestDump:
             "0000:01:00.0", bridge("0000:04:00.0", net("far", "0000:05:00.0"), "0x1000") + bridge("0000:06:00.0", gpu("0000:02:00.0", 0), "0x1000"), "0x1000"
         )
         beside = gpu("0000:02:00.0", 0) + net("beside", "0000:05:00.0")
-        for text, path in ((near, "PIX"), (far, "PXB"), (two_level, "PIX"), (beside, "PHB")):
+        mixed = two_level.replace('vendor="0x1000"', 'vendor="0x15b3"', 1)
+        for text, path in ((near, "PIX"), (far, "PXB"), (two_level, "PIX"), (mixed, "PXB"), (beside, "PHB")):
             assert dict(read(system(text)).nic_paths) == {(0, 0): path}
         assert dict(read(system(gpu("0000:02:00.0", 0), net("other", "0000:05:00.0"))).nic_paths) == {(0, 0): "SYS"}
 

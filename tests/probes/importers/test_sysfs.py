@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInput
-from probes.importers import sysfs
 from probes.host.rdma import read_rdma
+from probes.importers import sysfs
 from tests.probes.sysfs_files import Adapter, packed, write
 
 ADAPTERS = [Adapter("mlx5_0"), Adapter("mlx5_1", "0000:2b:00.0")]

@@ -154,6 +154,21 @@ class TestDamage:
         assert essence(host)[4:6] == essence(read(BRIDGED))[4:6]
         assert "no X in its own column" in told(host)
 
+    def test_row_without_x_is_not_used(self) -> None:
+        """X overwritten: which cell is whose cannot be told any more."""
+        host = read(BRIDGED.replace("GPU2\tSYS\tSYS\t X ", "GPU2\tNV2\tSYS\tSYS"))
+        assert host.gpu_paths[0, 2] == "SYS"
+        assert "row GPU2 has 6 cells and no X" in told(host)
+
+    def test_number_cut_at_the_end_of_a_line_is_not_a_smaller_number(self) -> None:
+        """'NV1' where the paste stops may be what is left of 'NV18', also with a log behind it."""
+        head = "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tNV1"
+        for rest in ("", "\nversions of the libraries\n"):
+            host = read(head + rest)
+            assert host.gpu_paths == {}
+            assert "GPU0 is cut after 1 cells" in told(host)
+            assert any("0-1" in sentence for sentence in host.unknown)
+
     def test_missing_header_with_all_rows_is_proven(self) -> None:
         """A row for every column, X on the diagonal: the counts hold without the header."""
         host = read(BRIDGED.split("\n", 1)[1])
@@ -194,6 +209,10 @@ class TestRefused:
         """Logs that speak of GPUs are no matrix."""
         for text in (b"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n", b"GPU0 temperature 40 C\n", b"\0" * 100, b"<system></system>"):
             assert not topo_m.recognise(text, "x")
+
+    def test_name_that_only_begins_like_a_gpu(self) -> None:
+        """'GPU_0' has no number: its row is not one."""
+        assert essence(read(BRIDGED.replace("\nGPU2\t", "\nGPU_2\t")))[:4] == essence(read(BRIDGED))[:4]
 
     def test_large_files_end_quickly(self) -> None:
         """Sixty megabytes of near misses are looked at for no more than a moment."""
