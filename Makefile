@@ -22,7 +22,7 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	@echo; echo '== 2. Emit: what each serving engine loads, and how it is started'
 	$(MOEPLAN) emit demo/plan.json --engine trtllm -o demo/trtllm
 	@echo '# SGLang reads no map for Mixtral: its flags alone, and the plan is not served'
-	$(MOEPLAN) emit demo/plan.json --engine sglang --flags-only -o demo/sglang
+	$(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
 	@echo '# vLLM reads no map at all: a plugin makes its balancer follow the plan'
 	$(MOEPLAN) emit demo/plan.json --engine vllm --plugin -o demo/vllm
 	@echo; echo '== 3. Check: read the plan and each map back and judge them'

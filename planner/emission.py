@@ -10,11 +10,18 @@ from planner.plan_file import EMITTED_PLAN, read_plan
 
 
 def emit_plan(
-    plan_file: Path, engine: str, model_path: str | None = None, version: str | None = None, *, flags_only: bool = False, plugin: bool = False
+    plan_file: Path,
+    engine: str,
+    model_path: str | None = None,
+    version: str | None = None,
+    *,
+    require_map: bool = False,
+    flags_only: bool = False,
+    plugin: bool = False,
 ) -> Emission:
     """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits.
 
-    BadInput too where the engine would not serve the plan's placement, unless `flags_only` says that flags without it are wanted.
+    Where the engine would not serve the plan's placement, its flags alone and a warning; with `require_map` that is BadInput.
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
@@ -22,9 +29,9 @@ def emit_plan(
     if plugin and (engine != vllm.NAME or flags_only):
         raise BadInput("--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map")
     emission = vllm.emit(placement, problem, path, version, plugin=True) if plugin else found.emit(placement, problem, path, version)
-    if emission.ignored and not flags_only:
-        plugin_too = ", --plugin the package that makes its balancer follow the plan" if engine == vllm.NAME else ""
-        raise BadInput(f"{plan_file}: {emission.ignored}; nothing was written. --flags-only writes the flags without the placement{plugin_too}")
+    if emission.ignored and require_map:
+        plugin_too = ", --plugin writes the package that makes its balancer follow the plan" if engine == vllm.NAME else ""
+        raise BadInput(f"{plan_file}: {emission.ignored}; nothing was written. Without --require-map the flags are written alone{plugin_too}")
     if flags_only and not emission.ignored:
         raise BadInput(f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out")
     if problem.replica_rule != found.REPLICA_RULE:

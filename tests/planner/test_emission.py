@@ -1,6 +1,7 @@
 """From a plan to the files of an engine: closed where the engine would not serve the plan, unless flags alone are wanted."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,20 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("engine", "message"),
-    [("sglang", "SGLang 0.5.23 does not read a map for mixtral.*--flags-only"), ("vllm", "vLLM 0.33.0 does not read a map.*--flags-only.*--plugin")],
+    [("sglang", "SGLang 0.5.23 does not read a map for mixtral.*--require-map"), ("vllm", "vLLM 0.33.0 does not read a map.*--require-map.*--plugin")],
 )
-def test_an_engine_that_would_ignore_the_plan_is_refused(engine: str, message: str, plan: Path, tmp_path: Path) -> None:
-    """Exit 2 with the reason and the ways out, and nothing is written; --flags-only writes the launch without a map."""
-    result = CliRunner().invoke(main, ["emit", str(plan), "--engine", engine, "-o", str(tmp_path / "out")])
-    assert result.exit_code == 2
+def test_an_engine_that_would_ignore_the_plan_gets_no_map(engine: str, message: str, plan: Path, tmp_path: Path) -> None:
+    """The launch without a map and a warning; with --require-map exit 2, the reason and the ways out, and nothing is written."""
+    command = ["emit", str(plan), "--engine", engine, "-o", str(tmp_path / "out")]
+    refused = CliRunner().invoke(main, [*command, "--require-map"])
+    assert refused.exit_code == 2
+    assert re.search(message, refused.stderr)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(BadInput, match=message):
-        emit_plan(plan, engine)
-    written = write_emission(emit_plan(plan, engine, flags_only=True), plan, tmp_path / "out")
-    assert sorted(path.name for path in written) == ["launch.sh", "plan.json"]
+    for flags in ([], ["--flags-only"]):
+        result = CliRunner().invoke(main, [*command, *flags])
+        assert result.exit_code == 0
+        assert "WARNING" in result.stdout
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["launch.sh", "plan.json"]
 
 
 @pytest.mark.parametrize("engine", ["trtllm", "vllm_ascend"])
