@@ -15,6 +15,7 @@ from probes.importers import read_file
 from probes.importers.sysfs import read_directory
 from probes.machine.assemble import Hints, Imported, assemble
 from probes.measure.busbw import bisection_bytes_per_s, out_of_place, rows
+from probes.measure.fit import fit_facts
 
 _NIC = re.compile(r"([0-9]{1,5})\s*[gG]")
 
@@ -51,6 +52,11 @@ class Found:
     def measured_bisections(self) -> list[tuple[str, float]]:
         """Which benchmark, and the bytes/s and direction that crossed between two halves of its ranks: as much is proven, links may carry more."""
         return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in self.measured if _crosses_halves(one)]
+
+    @property
+    def fits(self) -> list[tuple[str, str]]:
+        """Which benchmark, and its start-up and rate with their residual, or why there is no line."""
+        return [(f"{one.kind} {one.collective}, {one.ranks} ranks, {one.scope}", _fit_text(one)) for one in self.measured]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -131,6 +137,7 @@ def _measured_to_dict(measured: MeasureFacts) -> dict[str, Any]:
         "peak_wire_bytes_per_s": max((sample.wire_bytes_per_s for sample in samples), default=None),
         "average_busbw_bytes_per_s": measured.average_busbw_bytes_per_s,
         "bisection_bytes_per_s": bisection_bytes_per_s(measured) if _crosses_halves(measured) else None,
+        "fit": _fit_to_dict(measured),
         "sizes": [sample.size_bytes for sample in samples],
     }
 
@@ -138,3 +145,19 @@ def _measured_to_dict(measured: MeasureFacts) -> dict[str, Any]:
 def _crosses_halves(measured: MeasureFacts) -> bool:
     """Whether it is an all-to-all of all ranks, which loads the cut between any two halves alike."""
     return measured.collective == "alltoall" and measured.groups == 1 and measured.ranks > 1 and bool(out_of_place(measured))
+
+
+def _fit_text(measured: MeasureFacts) -> str:
+    try:
+        return fit_facts(measured).text
+    except BadInput as none:
+        return f"no line: {none}"
+
+
+def _fit_to_dict(measured: MeasureFacts) -> dict[str, float] | None:
+    """Seconds of start-up, bytes of the collective's own size per second, and the mean errors of sizes fitted and left out."""
+    try:
+        line = fit_facts(measured)
+    except BadInput:
+        return None
+    return {"alpha_seconds": line.alpha_seconds, "bytes_per_s": line.bytes_per_s, "error": line.error, "held_out_error": line.held_out_error}

@@ -28,6 +28,7 @@ def found_report(found: "Found") -> RenderableType:
     if machine.topology is not None:
         parts.append(topology_report(machine.topology))
     parts += [measured_table(found)] if found.measured else []
+    parts += [Text(f"Fitted to {name}: {text}") for name, text in found.fits]
     parts += [Text(f"Bisection measured by {name}: at least {human_bandwidth(rate)} each way") for name, rate in found.measured_bisections]
     notes = [*(f"Not known: {line}" for line in machine.unknown), *(f"Warning: {line}" for line in machine.warnings)]
     return Group(*parts, Text("\n".join(notes))) if notes else Group(*parts)

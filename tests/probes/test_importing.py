@@ -53,7 +53,10 @@ def test_a_benchmark_alone_counts_its_ranks_and_says_so(tmp_path: Path) -> None:
     found = import_files([write_measurement(Measurement("2026-01-15T09:30:00Z", (measured(),)), tmp_path / "m.json")], Hints())
     assert (found.machine.gpus, found.machine.nvlink_domains, found.machine.topology) == (4, (), None)
     assert "may have more" in found.machine.unknown[0]
-    assert found.to_dict()["measurements"][0]["ranks"] == 4
+    shown = found.to_dict()["measurements"][0]
+    assert shown["ranks"] == 4
+    assert shown["fit"]["bytes_per_s"] == pytest.approx(12.5e6)
+    assert found.fits[0][1].startswith("12.5 MB/s after")
     assert "2026-01-15" in found.measured[0].source
 
 
