@@ -27,6 +27,7 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	$(MOEPLAN) emit demo/plan.json --engine vllm --plugin -o demo/vllm
 	@echo; echo '== 3. Check: read the plan and each map back and judge them'
 	$(MOEPLAN) check demo/plan.json
+	$(MOEPLAN) check demo/sglang/expert_location.json
 	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml --engine trtllm
 	$(MOEPLAN) convert demo/trtllm/moe_load_balancer.yaml --to vllm_ascend -o demo/expert_map.json
 	$(MOEPLAN) check demo/expert_map.json --model mixtral --ep 4 --engine vllm_ascend

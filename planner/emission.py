@@ -21,7 +21,8 @@ def emit_plan(
 ) -> Emission:
     """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits.
 
-    Where the engine would not serve the plan's placement, its flags alone and a warning; with `require_map` that is BadInput.
+    Where the engine would not serve the plan's placement: a launch without it, a map for inspection, a warning. `flags_only` leaves that map out, and
+    with `require_map` it is BadInput.
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
@@ -32,6 +33,8 @@ def emit_plan(
     if emission.ignored and require_map:
         plugin_too = ", --plugin writes the package that makes its balancer follow the plan" if engine == vllm.NAME else ""
         raise BadInput(f"{plan_file}: {emission.ignored}; nothing was written. Without --require-map the flags are written alone{plugin_too}")
+    if flags_only:
+        emission = replace(emission, files={name: text for name, text in emission.files.items() if name not in emission.for_inspection})
     if flags_only and not emission.ignored:
         raise BadInput(f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out")
     if problem.replica_rule != found.REPLICA_RULE:

@@ -31,8 +31,9 @@ class Emission:
     files: Mapping[str, str]
     launch: str
     notes: tuple[str, ...]
-    ignored: str = ""  # why this engine would not serve the plan's placement; the files are then flags alone
+    ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone
     commands: tuple[NodeCommand, ...] = ()  # what launch.sh starts, in node order; what other launchers are made from
+    for_inspection: tuple[str, ...] = ()  # files that the launch does not use
 
 
 NUMBERINGS = {

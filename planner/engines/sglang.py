@@ -75,18 +75,19 @@ def limits(problem: Problem) -> list[Violation]:
 
 
 def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
-    """Map and launch script; the script alone where SGLang would not read the map."""
+    """Map and launch script. Where SGLang would not read the map it is for inspection, and the launch does without."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    notes += (f"WARNING: {ignored}; launch.sh holds neither map nor redundant experts: the plan's balance does not apply to this launch",) if ignored else ()
+    unused = f"{MAP_NAME} is for inspection, launch.sh holds neither map nor redundant experts: the plan's balance does not apply to this launch"
+    notes += (f"WARNING: {ignored}; {unused}",) if ignored else ()
     notes += () if ignored else tuple(_notes(placement, problem, release))
     commands = [_command(problem, model_path, node, release) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    files = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
-    return Emission({**files, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands)))
+    files = {MAP_NAME: map_text(rows, problem.model, problem.gpus), "launch.sh": launch}
+    return Emission(files, launch, notes, ignored, tuple(map(node_command, commands)), (MAP_NAME,) if ignored else ())
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:

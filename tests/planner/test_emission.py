@@ -33,11 +33,13 @@ def test_an_engine_that_would_ignore_the_plan_gets_no_map(engine: str, message: 
     assert refused.exit_code == 2
     assert re.search(message, refused.stderr)
     assert not (tmp_path / "out").exists()
-    for flags in ([], ["--flags-only"]):
-        result = CliRunner().invoke(main, [*command, *flags])
+    inspected = ["expert_location.json"] if engine == "sglang" else []
+    for folder, flags, files in (("flags", ["--flags-only"], []), ("out", [], inspected)):
+        result = CliRunner().invoke(main, [*command[:-1], str(tmp_path / folder), *flags])
         assert result.exit_code == 0
         assert "WARNING" in result.stdout
-        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["launch.sh", "plan.json"]
+        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == sorted([*files, "launch.sh", "plan.json"])
+        assert "expert_location" not in (tmp_path / folder / "launch.sh").read_text().split("set -euo")[1]  # below the comments
 
 
 @pytest.mark.parametrize("engine", ["trtllm", "vllm_ascend"])

@@ -71,12 +71,12 @@ def test_a_missing_or_foreign_node_rank_stops_the_launch(rank: int | None, messa
 
 
 def test_a_model_that_ignores_maps_is_launched_without_one(tmp_path: Path) -> None:
-    """Mixtral: no map is written, the note says so loudly, and no flag pretends that the plan is used."""
+    """Mixtral: the map is for inspection, the note says so loudly, and no flag pretends that the plan is used."""
     mixtral = find_model("mixtral")
     emission = ENGINE.emit(random_placement(mixtral, 8, 8), question(mixtral, machine(8), 8), "m")
     words = started(emission, tmp_path, "python3", node_rank=None)
     assert words[2:] == ["--model-path", "m", "--tp-size", "8", "--ep-size", "8"]
-    assert set(emission.files) == {"launch.sh"}
+    assert emission.for_inspection == ("expert_location.json",)
     assert emission.ignored.startswith("SGLang 0.5.23 does not read a map for mixtral")
     assert emission.notes[0].startswith(f"WARNING: {emission.ignored}")
     assert "does not read a map for mixtral" in emission.launch
