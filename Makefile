@@ -21,7 +21,7 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	$(MOEPLAN) solve --model mixtral --topology hgx-h100:2x2 -o demo/plan.json
 	@echo; echo '== 2. Emit: what each serving engine loads, and how it is started'
 	$(MOEPLAN) emit demo/plan.json --engine trtllm -o demo/trtllm
-	@echo '# SGLang reads no map for Mixtral: its flags alone, and the plan is not served'
+	@echo '# SGLang reads no map for Mixtral: it is for inspection, and the launch does without it'
 	$(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
 	@echo '# vLLM reads no map at all: a plugin makes its balancer follow the plan'
 	$(MOEPLAN) emit demo/plan.json --engine vllm --plugin -o demo/vllm
