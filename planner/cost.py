@@ -27,6 +27,7 @@ class Cost:
     combine_seconds_L: Floats
     bottleneck_L: tuple[str, ...]  # the resource that dispatch waits for, per layer
     cross_node_L: Floats  # share of assignments whose slot is on another node than their token
+    silent_L: npt.NDArray[np.bool_]  # layers without a single assignment: taken as even, and no part of any balance figure
 
     @property
     def max_over_mean_L(self) -> Floats:
@@ -39,8 +40,9 @@ class Cost:
 
     @property
     def max_over_mean(self) -> float:
-        """Sum over layers of the busiest GPU's load over the sum of means: what time follows."""
-        return float(self.load_LG.max(axis=1).sum() / self.load_LG.mean(axis=1).sum())
+        """Sum over layers with a signal of the busiest GPU's load over the sum of means: what time follows."""
+        load_LG = self.load_LG if self.silent_L.all() else self.load_LG[~self.silent_L]
+        return float(load_LG.max(axis=1).sum() / load_LG.mean(axis=1).sum())
 
     @property
     def layer_seconds_L(self) -> Floats:
@@ -86,7 +88,7 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
         compute_L[layer] = _compute_seconds(problem, load_LG[layer], received_P)
         cross_node_L[layer] = _cross_node_share(problem, sent_SP)
         bottlenecks.append(bottleneck)
-    return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L)
+    return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L, np.asarray(load.total_LE.sum(axis=1) == 0))
 
 
 def _phase_seconds(problem: Problem, bytes_GG: Floats, constants: PhaseConstants) -> tuple[float, str]:

@@ -14,6 +14,8 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.rules import violations
 
+ROUNDING = 1e-12  # a gap below it is none
+
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
@@ -50,8 +52,10 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """How far the busiest GPUs are above the bound, summed over layers, as a share of the bound; 0 is proven optimal for balance."""
-        return float(self.fitted.load_LG.max(axis=1).sum() / self.bound.load_L.sum() - 1)
+        """How far the busiest GPUs are above the bound, summed over layers with a signal, as a share of the bound; 0 is proven optimal for balance."""
+        told_L = ~self.fitted.silent_L  # a load whose every count is zero is refused when it is read
+        gap = float(self.fitted.load_LG[told_L].max(axis=1).sum() / self.bound.load_L[told_L].sum() - 1)
+        return 0.0 if abs(gap) < ROUNDING else gap
 
     @property
     def bound_seconds(self) -> float:

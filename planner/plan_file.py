@@ -87,6 +87,7 @@ def cost_to_dict(found: Cost, *, layers: bool = True) -> dict[str, Any]:
         summary["layers"] = [
             {
                 "layer": layer_id,
+                "silent": bool(found.silent_L[row]),
                 "max_over_mean": float(found.max_over_mean_L[row]),
                 "balancedness": float(found.balancedness_L[row]),
                 "dispatch_seconds": float(found.dispatch_seconds_L[row]),

@@ -74,7 +74,7 @@ def layers_table(plan: Plan, worst: int) -> Table:
             f"{fitted.max_over_mean_L[row]:.4f}",
             f"{held_out.max_over_mean_L[row]:.4f}" if held_out else "-",
             f"{bound:.4f}",
-            f"{fitted.max_over_mean_L[row] / bound - 1:.2%}",
+            f"{max(fitted.max_over_mean_L[row] / bound - 1, 0):.2%}",
             plan.bound.reason_L[row],
         )
     return table

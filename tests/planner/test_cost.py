@@ -201,4 +201,14 @@ def test_a_trace_is_used_where_it_was_recorded() -> None:
 def test_the_dearest_bottleneck_is_named(seconds: list[float], name: str) -> None:
     """By the time it takes over all layers, not by how many layers it slows; ties go to the first name."""
     none_L = np.zeros(3)
-    assert Cost((0, 1, 2), np.ones((3, 1)), np.array(seconds), none_L, none_L, ("b", "b", "a"), none_L).bottleneck == name
+    assert Cost((0, 1, 2), np.ones((3, 1)), np.array(seconds), none_L, none_L, ("b", "b", "a"), none_L, none_L.astype(bool)).bottleneck == name
+
+
+def test_a_silent_layer_is_no_part_of_a_balance_figure() -> None:
+    """A layer that recorded nothing is taken as even; counting it would make the plan look better than it is."""
+    counts_WLE = np.array([[[8, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.int64)
+    problem = replace(question(), model=small_model(layers=2), load=LoadProfile(counts_WLE, (0, 1), "made up for tests"))
+    found = cost(problem, Placement(np.array([BEST_ROW, BEST_ROW]), (0, 1), 4))
+    assert found.silent_L.tolist() == [False, True]
+    assert found.max_over_mean == found.max_over_mean_L[0] == 2
+    assert found.max_over_mean_L[1] == 1
