@@ -8,8 +8,13 @@ MOEPLAN := $(BIN)/moeplan
 # A bare `torch` would take whatever is newest, gigabytes of it: name the pinned one.
 TORCH := $(shell grep '^torch==' constraints-dev.txt)
 
+# An interpreter that has the engine already (MOEPLAN_SGLANG_PYTHON, MOEPLAN_VLLM_PYTHON) spares its environment.
+ENGINES_READY := $(if $(MOEPLAN_SGLANG_PYTHON),,.engines/sglang/.ready) $(if $(MOEPLAN_VLLM_PYTHON),,.engines/vllm/.ready)
+MOEPLAN_SGLANG_PYTHON ?= $(CURDIR)/.engines/sglang/bin/python
+MOEPLAN_VLLM_PYTHON ?= $(CURDIR)/.engines/vllm/bin/python
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs format clean
+.PHONY: help demo test check engines bench docs format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -45,6 +50,11 @@ check: $(READY) ## everything a change must pass: format, lint, types, contracts
 	@echo '== docs'; $(BIN)/python -m pytest --quiet tests/test_docs.py
 	@echo '== tests'; $(BIN)/python -m pytest --ignore=tests/test_docs.py
 
+engines: export MOEPLAN_SGLANG_PYTHON := $(MOEPLAN_SGLANG_PYTHON)
+engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)
+engines: $(READY) $(ENGINES_READY) ## ask SGLang and vLLM themselves about all that emit writes for them (Python 3.11; installs both once: 5 GB)
+	$(BIN)/python -m pytest -o faulthandler_timeout=900 tests/engines
+
 bench: $(READY) ## time the methods on fixed instances, beside vLLM's own policy (fetches its wheel, 340 MB, once)
 	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0
 	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl
@@ -60,6 +70,15 @@ format: $(READY) ## format the code, sort imports, apply safe fixes
 clean: ## remove .venv, caches and what the targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build demo
 	find planner probes tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Without dependencies, for both ask for a torch of gigabytes; then torch once more with its own, for a CUDA build does not import without its libraries.
+.engines/%/.ready: tests/engines/requirements-%.txt
+	@$(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("the engines are pinned for Python 3.11, this is " + sys.version.split()[0] + ": make engines PYTHON=python3.11")'
+	@echo '== setting up .engines/$* (the first time this takes several minutes; `make clean` leaves it)'
+	$(PYTHON) -m venv .engines/$*
+	.engines/$*/bin/python -m pip install --quiet --no-deps --requirement $<
+	.engines/$*/bin/python -m pip install --quiet "$$(grep '^torch==' $<)"
+	@touch $@
 
 $(READY): pyproject.toml constraints-dev.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("moeplan needs Python 3.10 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12")'

@@ -3,9 +3,9 @@
 Shapes: W windows, L layers, T tokens, K = top_k.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -117,13 +117,15 @@ def _fit(recording: Recording, model: ModelSpec) -> _Part:
 
 
 def _notes_on_parts(parts: list[_Part]) -> list[str]:
-    notes = []
-    for first, second in combinations(parts, 2):
-        if np.array_equal(first.tokens_WLE, second.tokens_WLE):
-            notes.append(
-                f"{first.recording.path} and {second.recording.path} hold identical counts; they may be replicas of one counter "
-                "(tensor parallel ranks count the same tokens): then give one of them"
-            )
+    twins: dict[bytes, list[str]] = {}
+    for part in parts:
+        twins.setdefault(hashlib.sha256(part.tokens_WLE.tobytes()).digest(), []).append(part.recording.path)
+    notes = [
+        f"{', '.join(paths[:-1])} and {paths[-1]} hold identical counts; they may be replicas of one counter "
+        "(tensor parallel ranks count the same tokens): then give one of them"
+        for paths in twins.values()
+        if len(paths) > 1
+    ]
     if len({part.trace is None for part in parts}) == 2:
         notes.append("traces and counts are mixed: the traces are used as counts only, so which experts are chosen together is not known")
     for what, values in (("window units", [part.window_unit for part in parts]), ("phases", [part.recording.phase for part in parts])):

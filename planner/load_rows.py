@@ -132,7 +132,8 @@ def fill_layers(tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec
     filled_WLE = np.empty((len(tokens_WLE), len(model.placed_layer_ids), model.experts), dtype=np.int64)
     filled_WLE[:] = np.array([_mean_row(tokens_LE) for tokens_LE in tokens_WLE])[:, None]
     filled_WLE[:, [model.placed_layer_ids.index(layer) for layer in layer_ids]] = tokens_WLE
-    mean = f"given the mean share of the measured {_layers(layer_ids)}"
+    heard = [layer for layer, total in zip(layer_ids, tokens_WLE.sum(axis=(0, 2)).tolist(), strict=True) if total]
+    mean = f"given the mean share of the measured {_layers(heard)}"
     drafts = [layer for layer in missing if layer in model.draft_layer_ids]
     others = [layer for layer in missing if layer not in model.draft_layer_ids]
     notes = [f"{_layers(others)}: not measured; {mean}"] if others else []

@@ -34,6 +34,7 @@ READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_c
     *("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
     *("exaone_moe", "gpt_oss", "mimo_v2_flash", "minimax_m2", "minimax_m3", "minimax_m3_vl", "nemotron_h", "step3p5", "step3p7"),
 }
+BARE_DRAFT = frozenset({"deepseek_v4"})  # draft layers without redundant slots
 RELEASES = (
     Release("0.5.21", "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23", READS_MAP),
     Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP})),
@@ -142,4 +143,15 @@ def _notes(placement: Placement, problem: Problem, release: Release) -> list[str
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
             notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
-    return notes + deepep.neighbour_notes(problem.topology, problem.workload.phase)
+    return notes + _bare_draft_notes(problem) + deepep.neighbour_notes(problem.topology, problem.workload.phase)
+
+
+def _bare_draft_notes(problem: Problem) -> list[str]:
+    """0.5.23, deepseek_v2.py: the draft layer of DeepSeek-V4 is built without redundant slots (sglang#7893 has an older case of it)."""
+    model = problem.model
+    if not problem.redundant or not model.draft_layer_ids or model.architecture not in BARE_DRAFT:
+        return []
+    text = f"WARNING: draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
+    if model.experts % problem.gpus:
+        return [f"{text}; they do not divide over {problem.gpus} ranks, so MTP fails at start: leave it off, or use an EP size that divides {model.experts}"]
+    return [f"{text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]

@@ -26,10 +26,10 @@ RPC_PORT = 13345
 RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
 BALANCED = frozenset(
-    {  # model_type of the classes that are a MixtureOfExperts: for the others vLLM ignores its EPLB flags
-        *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "kimi_k3", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
+    {  # model_type of the classes that are a MixtureOfExperts and count their MoE layers: for the others (kimi_k3, mimo_v2_flash) vLLM ignores its EPLB flags
+        *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
         *("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
-        *("ernie4_5_moe", "gemma4", "gemma4_text", "llama4", "llama4_text", "mimo_v2_flash", "mixtral", "nemotron_h", "step3p5"),
+        *("ernie4_5_moe", "gemma4", "gemma4_text", "llama4", "llama4_text", "mixtral", "nemotron_h", "step3p5"),
     }
 )
 

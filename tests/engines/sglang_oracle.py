@@ -1,8 +1,9 @@
 """Run by an interpreter that has SGLang 0.5.23, on a machine without a GPU: what do these flags resolve to, and which slot does each rank use?
 
-stdin: {"model": folder with a config.json, "cases": [[flag, ...], ...], "experts": [token][k]}. The last line of stdout is a list with one entry for
-each case: {"resolved": {...}, "map_read": bool, "shape": [layers, slots], and one of "table": [rank][layer][expert] -> slot (static dispatch) and
-"chosen": [rank][layer][token][k] -> slot (dynamic dispatch of `experts`)}, or {"error": text} where the engine refuses.
+stdin: {"cases": [[folder with a config.json, flag, ...], ...], "experts": [token][k]}. The last line of stdout is a list with one entry for each case:
+{"resolved": {...}, and where the flags name a map, on the last node: "map_read": bool, "shape": [layers, slots], and one of "table":
+[rank][layer][expert] -> slot (static dispatch) and "chosen": [rank][layer][token][k] -> slot (dynamic dispatch of `experts`)}, or {"error": text} where
+the engine refuses. The map and its tables are the same on every node.
 Everything is the engine's own code; only the device is replaced, and torchvision, which SGLang imports but this question does not need.
 """
 
@@ -32,12 +33,12 @@ def replace_torchvision() -> None:
         sys.modules[f"torchvision{part}"] = module
 
 
-def ask(model: str, flags: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
+def ask(model: str, *flags: str, experts_TK: list[list[int]]) -> dict[str, Any]:
     args = sglang("server_args").prepare_server_args(["--model-path", model, "--skip-tokenizer-init", "--load-format", "dummy", "--device", "cuda", *flags])
     args.resolve_once()
     resolved = args.resolved_dict()
     answer: dict[str, Any] = {"resolved": {field: resolved[field] for field in FIELDS}}
-    if resolved["init_expert_location"] != "trivial":
+    if resolved["init_expert_location"] != "trivial" and resolved["node_rank"] == resolved["nnodes"] - 1:
         sglang("runtime_context").publish(args, role="scheduler")
         config = sglang("arg_groups.model_override_base").model_config_of(args)
         locate = sglang("eplb.expert_location").compute_initial_expert_location_metadata
@@ -61,9 +62,9 @@ def chosen(location: Any, experts_TK: list[list[int]]) -> list[list[list[int]]]:
     return [dispatch.topk_ids_logical_to_physical(topk_ids, dispatch.ExpertLocationDispatchInfo.init_new(layer)).tolist() for layer in layers]
 
 
-def answer_or_error(model: str, flags: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
+def answer_or_error(case: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
     try:
-        return ask(model, flags, experts_TK)
+        return ask(*case, experts_TK=experts_TK)
     except Exception as error:  # noqa: BLE001 - the engine's refusal is the answer
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -73,8 +74,9 @@ def main() -> None:
     logging.disable(logging.WARNING)
     replace_torchvision()
     sglang("eplb.expert_location").get_device = lambda: types.SimpleNamespace(device="cpu")
+    vars(importlib.import_module("torch").cuda)["get_device_capability"] = lambda *_: (9, 0)  # an H100 or H200
     with sglang("runtime_context").override_platform(is_cuda=True):
-        answers = [answer_or_error(request["model"], flags, request["experts"]) for flags in request["cases"]]
+        answers = [answer_or_error(case, request["experts"]) for case in request["cases"]]
     print(json.dumps(answers))  # noqa: T201 - a program
 
 

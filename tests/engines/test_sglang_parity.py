@@ -78,7 +78,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any], l
     def answers(config: dict[str, Any], cases: list[list[str]]) -> list[dict[str, Any]]:
         folder = tmp_path_factory.mktemp("model")
         (folder / "config.json").write_text(json.dumps(config))
-        request = json.dumps({"model": str(folder), "cases": cases, "experts": TOKENS_TK.tolist()})
+        request = json.dumps({"cases": [[str(folder), *flags] for flags in cases], "experts": TOKENS_TK.tolist()})
         oracle = Path(__file__).with_name("sglang_oracle.py")
         run = subprocess.run([PYTHON, str(oracle)], input=request, capture_output=True, text=True, timeout=240, check=False)
         assert run.returncode == 0, run.stderr[-2000:]

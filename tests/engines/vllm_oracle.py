@@ -26,10 +26,13 @@ def claim_cuda() -> None:
     platforms._current_platform = claimed()
 
 
-def answer(words: list[str]) -> dict[str, Any]:
-    arg_utils = importlib.import_module("vllm.engine.arg_utils")
+def serve_parser() -> Any:
     serve_arguments = importlib.import_module("vllm.entrypoints.common.cli_args").make_arg_parser
-    parser = serve_arguments(importlib.import_module("vllm.utils.argparse_utils").FlexibleArgumentParser())
+    return serve_arguments(importlib.import_module("vllm.utils.argparse_utils").FlexibleArgumentParser())
+
+
+def answer(parser: Any, words: list[str]) -> dict[str, Any]:
+    arg_utils = importlib.import_module("vllm.engine.arg_utils")
     try:
         args = arg_utils.AsyncEngineArgs.from_cli_args(parser.parse_args(words))
         given = {name: getattr(args, name) for name in PASSED_ON if getattr(args, name) is not None}
@@ -42,7 +45,8 @@ def answer(words: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     claim_cuda()
-    print(json.dumps([answer(words) for words in json.load(sys.stdin)]))  # noqa: T201 - a program
+    parser = serve_parser()
+    print(json.dumps([answer(parser, words) for words in json.load(sys.stdin)]))  # noqa: T201 - a program
 
 
 if __name__ == "__main__":
