@@ -462,12 +462,14 @@ def test_c22_ranks_on_sorted_hosts_are_caught() -> None:
 
 @pytest.mark.parametrize(("engine", "said"), [("vllm", "vLLM 0.33.0 does not read a map"), ("sglang", "SGLang 0.5.23 does not read a map for mixtral")])
 def test_c24_an_engine_that_would_ignore_the_map(engine: str, said: str, tmp_path: Path) -> None:
-    """No map is written that nobody reads: flags and a warning, or exit 2 where the map is asked for."""
+    """The launch uses no map that nobody reads, and a warning says so; exit 2 where the map is asked for."""
     plan = solved(tmp_path / "plan.json", "--model", "mixtral", *FOUR_GPUS, "--redundant", 4)
     assert said in refusal("emit", plan, "--engine", engine, "--require-map", "-o", tmp_path / "strict")
     assert not (tmp_path / "strict").exists()
     emitted = told("emit", plan, "--engine", engine, "-o", tmp_path / "out")
-    assert sorted(Path(file).name for file in emitted["files"]) == ["launch.sh", "plan.json"]
+    assert "--init-expert-location" not in emitted["launch"]
+    flags = told("emit", plan, "--engine", engine, "--flags-only", "-o", tmp_path / "flags")
+    assert sorted(Path(file).name for file in flags["files"]) == ["launch.sh", "plan.json"]
     assert emitted["notes"][0].startswith(f"WARNING: {said}")
     assert ("num_redundant_experts" in emitted["launch"]) == (engine == "vllm")
 
