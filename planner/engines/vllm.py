@@ -6,9 +6,10 @@ The rules were read in its wheel; tests/engines holds the flags against its own 
 import json
 from typing import Any
 
-from planner.engines import Emission, MapFile, cyclic_placement, deepep, gpus_per_node, refuse_broken, script, vllm_plugin
+from planner.engines import Emission, MapFile, cyclic_placement, deepep, refuse_broken, script, vllm_plugin
 from planner.engines.command import node_command
 from planner.engines.releases import Release, find_release
+from planner.engines.vllm_serve import serve_words
 from planner.errors import BadInput
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -22,7 +23,6 @@ VERSION = "0.33.0"
 REPLICA_RULE = "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
 MOST_REDUNDANT = 1023
 STEP_INTERVAL = 3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
-RPC_PORT = 13345
 RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
 BALANCED = frozenset(
@@ -86,13 +86,8 @@ def read_map(value: Any) -> MapFile | None:
 
 
 def _command(problem: Problem, model_path: str, node: int) -> list[str]:
-    """One node's command, as bash words. Node 0 serves; the others join it without an API server."""
-    counts = gpus_per_node(problem.topology)
-    words = ["vllm", "serve", script.quote(model_path), "--tensor-parallel-size", "1", "--data-parallel-size", str(problem.gpus)]
-    if len(counts) > 1:
-        words += ["--data-parallel-size-local", str(counts[node]), "--data-parallel-address", '"$HEAD_ADDRESS"', "--data-parallel-rpc-port", str(RPC_PORT)]
-    if node:
-        words += ["--data-parallel-start-rank", str(sum(counts[:node])), "--headless"]
+    """One node's command, as bash words."""
+    words = serve_words(problem, model_path, node)
     backend = "deepep_low_latency" if problem.workload.phase == "decode" else "deepep_high_throughput"
     words += ["--enable-expert-parallel", "--all2all-backend", backend]
     if problem.model.architecture not in BALANCED:

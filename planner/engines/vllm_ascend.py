@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.engines import Emission, MapFile, cyclic_placement, gpus_per_node, refuse_broken, script
+from planner.engines import Emission, MapFile, cyclic_placement, refuse_broken, script
 from planner.engines.command import node_command
 from planner.engines.releases import Release, find_release
+from planner.engines.vllm_serve import serve_words
 from planner.files import dump_json
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -21,7 +22,6 @@ TITLE = "vllm-ascend"
 VERSION = "0.23.0.post1"
 REPLICA_RULE = "fixed-by-source"  # replica ep_rank % n of each expert
 MAP_NAME = "expert_map.json"
-RPC_PORT = 13345
 RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
     Release("0.25.1", "its deprecation note, read", refused="static EPLB from an expert map is scheduled for removal in v0.25.1"),
@@ -132,12 +132,7 @@ def _shown(value: Any) -> str:
 
 def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     """One node's command, as bash words: vLLM's own flags, and the map in vllm-ascend's configuration."""
-    counts = gpus_per_node(problem.topology)
-    words = ["vllm", "serve", script.quote(model_path), "--tensor-parallel-size", "1", "--data-parallel-size", str(problem.gpus)]
-    if len(counts) > 1:
-        words += ["--data-parallel-size-local", str(counts[node]), "--data-parallel-address", '"$HEAD_ADDRESS"', "--data-parallel-rpc-port", str(RPC_PORT)]
-    if node:
-        words += ["--data-parallel-start-rank", str(sum(counts[:node])), "--headless"]
+    words = serve_words(problem, model_path, node)
     before, after = json.dumps({"eplb_config": {"expert_map_path": "@", "num_redundant_experts": problem.redundant}}, separators=(",", ":")).split("@")
     return [*words, "--enable-expert-parallel", "--additional-config", f"'{before}'{script.PLAN_DIR}'/{MAP_NAME}{after}'"]
 

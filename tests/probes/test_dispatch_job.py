@@ -9,23 +9,8 @@ import pytest
 
 from planner.errors import BadInput
 from planner.replica import CHOICES
-from probes.dispatch.job import LARGEST_TOP_K, DispatchJob, Fault, load, predict, save
-
-
-def make_job(transport: str = "slot") -> DispatchJob:
-    """Two experts on two GPUs of two nodes; every token asks for both."""
-    return DispatchJob(
-        expert_LP=np.array([[0, 1]]),
-        share_LSP=np.ones((1, 1, 2)),
-        layer_ids=(4,),
-        experts=2,
-        top_k=2,
-        dispatch_width=64,
-        shares_LE=np.array([[0.5, 0.5]]),
-        node_G=np.array([0, 1]),
-        transport=transport,
-        tokens_per_rank=10,
-    )
+from probes.dispatch.job import LARGEST_TOP_K, Fault, load, predict, save
+from tests.probes.dispatch_jobs import make_job
 
 
 @pytest.mark.parametrize(("transport", "record_bytes"), [("slot", 128 + 4 * 5), ("rank", 128 + 4 * 8), ("allgather", 128 + 4 * 8)])

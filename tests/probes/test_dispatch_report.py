@@ -3,24 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from probes.dispatch.job import DispatchJob, predict
+from probes.dispatch.job import predict
 from probes.dispatch.report import PHASES, Seen, judge
+from tests.probes.dispatch_jobs import make_job
 
-JOB = DispatchJob(
-    expert_LP=np.array([[0, 1]]),
-    share_LSP=np.ones((1, 1, 2)),
-    layer_ids=(4,),
-    experts=2,
-    top_k=2,
-    dispatch_width=64,
-    shares_LE=np.array([[0.5, 0.5]]),
-    node_G=np.array([0, 1]),
-    tokens_per_rank=10,
-    repeats=3,
-)
+JOB = replace(make_job(), repeats=3)
 
 
 def right_account() -> list[Seen]:
