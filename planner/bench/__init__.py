@@ -23,15 +23,15 @@ def study_names() -> list[str]:
     return [found.name for found in pkgutil.iter_modules(__path__) if hasattr(importlib.import_module(f"{__name__}.{found.name}"), "run")]
 
 
-def run_bench(names: Sequence[str], peer_wheel: Path | None, repeats: int, progress: "Progress | None" = None) -> "dict[str, Table]":
-    """The tables of these studies, all where none is named. BadInput for an unknown study, or a wheel that is not vLLM's."""
-    from planner.bench.frame import load_peers
+def run_bench(names: Sequence[str], peer_wheels: Sequence[Path], repeats: int, progress: "Progress | None" = None) -> "dict[str, Table]":
+    """The tables of these studies, all where none is named. BadInput for an unknown study, or a wheel that holds no peer."""
+    from planner.bench.peers import load_peers
 
     known = study_names()
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise BadInput(f"study {unknown[0]!r} is unknown; known are {', '.join(known)}")
-    peers = load_peers(peer_wheel)
+    peers = load_peers(peer_wheels)
     chosen = [name for name in known if name in names or not names]
     tables = {}
     for number, name in enumerate(chosen):

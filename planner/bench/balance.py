@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from planner.bench.frame import Instance, Peers, Table, synthetic_problem
+from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
 from planner.bound import load_bound
 from planner.placement import Placement
 from planner.problem import Problem
@@ -24,9 +24,8 @@ INSTANCES = (
 
 def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     """Every method on every instance, interleaved; the median time of the repeats."""
-    runs: list[tuple[str, Callable[[Problem], Placement]]] = [(name, _ours(name)) for name in METHODS]
-    if peers.vllm:
-        runs.insert(0, ("vLLM 0.33 default", peers.vllm))
+    others = [(name, as_method(policy)) for name, policy in peers.policies.items()]
+    runs: list[tuple[str, Callable[[Problem], Placement]]] = [*others, *((name, _ours(name)) for name in METHODS)]
     rows: list[dict[str, object]] = []
     for number, instance in enumerate(INSTANCES):
         if progress:
@@ -57,7 +56,7 @@ def _measured(instance: Instance, runs: list[tuple[str, Callable[[Problem], Plac
             "instance": instance.name,
             "method": name,
             "seconds": median,
-            f"of_{first}": median / float(np.median(seconds[first])),
+            f"of_{first}": median / float(np.median(seconds[first])),  # the first peer's, where there is one
             "gap_share": float(busiest_L(problem, found[name]).sum() / bound_L.sum() - 1),
             "valid": not violations(problem, found[name]),
         }

@@ -1,25 +1,16 @@
 """What a study of the benchmark gets and gives: peers, synthetic instances, and a table of flat rows."""
 
-import importlib.util
-import sys
-import tempfile
-import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import BadInput
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload
 from planner.topology_yaml import read_topology
-
-PEER_MODULE = "vllm/distributed/eplb/policy/default.py"
 
 Policy = Callable[[npt.NDArray[np.float64], int, int, int, int], npt.NDArray[np.int64]]
 """expert_LP = policy(load_LE, slots, groups, nodes, gpus)"""
@@ -36,17 +27,28 @@ class Table:
 
 @dataclass(frozen=True)
 class Peers:
-    """Balancers of others, run beside ours in the same process; None where there is none."""
+    """Balancers of others by name, run beside ours in the same process; none where no wheel was given."""
 
-    vllm_policy: Policy | None = None
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+
+    @property
+    def vllm_policy(self) -> Policy | None:
+        return next((policy for name, policy in self.policies.items() if name.startswith("vLLM")), None)
 
     @property
     def vllm(self) -> Callable[[Problem], Placement] | None:
-        """The policy over the whole machine at once, as a method; None without a wheel."""
-        policy = self.vllm_policy
-        if policy is None:
-            return None
-        return lambda problem: Placement(policy(problem.shares_LE, problem.slots, 1, 1, problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+        """VLLM's policy over the whole machine at once, as a method; None without its wheel."""
+        return as_method(self.vllm_policy) if self.vllm_policy else None
+
+
+def as_method(policy: Policy) -> Callable[[Problem], Placement]:
+    """A policy over the whole machine at once (one group, one node) as a method of ours. It gets counts, for one of them adds 1 to each."""
+
+    def solve(problem: Problem) -> Placement:
+        counts_LE = problem.load.total_LE.astype(np.float64)
+        return Placement(policy(counts_LE, problem.slots, 1, 1, problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+
+    return solve
 
 
 @dataclass(frozen=True)
@@ -69,38 +71,3 @@ def synthetic_problem(instance: Instance, seed: int = 0, replica_rule: str = "ev
     tokens_LE = np.random.default_rng(seed).lognormal(0.0, instance.sigma, (instance.layers, instance.experts)) * 1e6
     load = LoadProfile(tokens_LE.astype(np.int64)[None], layer_ids, f"lognormal(0, {instance.sigma}), seed {seed}")
     return Problem(read_topology(instance.machine), model, load, Workload(), instance.slots_per_gpu, replica_rule)
-
-
-def load_peers(wheel: Path | None) -> Peers:
-    """The balancing policy of vLLM, taken from its wheel without installing it; needs torch. No peers where no wheel is given."""
-    if wheel is None:
-        return Peers()
-    if importlib.util.find_spec("torch") is None:
-        raise BadInput("the peer needs torch: pip install 'moeplan[hardware]'")
-    try:
-        with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
-            for name in (PEER_MODULE, PEER_MODULE.replace("default", "abstract")):
-                archive.extract(name, folder)
-            (Path(folder) / PEER_MODULE).with_name("__init__.py").write_text("", encoding="utf-8")
-            policy = _import_package(Path(folder) / PEER_MODULE)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{wheel}: not a vLLM wheel with {PEER_MODULE} ({error})") from error
-
-    def run(load_LE: npt.NDArray[np.float64], slots: int, groups: int, nodes: int, gpus: int) -> npt.NDArray[np.int64]:
-        import torch
-
-        found: npt.NDArray[np.int64] = policy.rebalance_experts(torch.from_numpy(load_LE), slots, groups, nodes, gpus).numpy()
-        return found
-
-    return Peers(run)
-
-
-def _import_package(module: Path) -> Any:
-    for name, file in {"moeplan_peer": "__init__.py", "moeplan_peer.abstract": "abstract.py", "moeplan_peer.default": "default.py"}.items():
-        path = module.with_name(file)
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise AssertionError(f"{path} cannot be imported")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules["moeplan_peer.default"].DefaultEplbPolicy

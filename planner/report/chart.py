@@ -37,7 +37,7 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _panel(left: int, name: str, rows: Sequence[Mapping[str, Any]], seconds: tuple[int, int], gaps: tuple[int, int], colour: Mapping[str, str]) -> str:
-    inner_width, inner_height = WIDTH - MARGIN - 12, HEIGHT - MARGIN - 22
+    inner_width, inner_height = WIDTH - MARGIN - 26, HEIGHT - MARGIN - 22
 
     def x(value: float) -> float:
         return left + MARGIN + inner_width * (math.log10(value) - seconds[0]) / (seconds[1] - seconds[0])

@@ -7,7 +7,8 @@ import pytest
 
 from planner.bench import balance, run_bench, study_names
 from planner.bench.cold import solve_cold
-from planner.bench.frame import Instance, Peers, load_peers, synthetic_problem
+from planner.bench.frame import Instance, Peers, synthetic_problem
+from planner.bench.peers import load_peers
 from planner.errors import BadInput
 from planner.report.bench import bench_tables, shown
 from planner.solve import find_method
@@ -18,13 +19,13 @@ TINY = Instance("3x8 -> 16 / 8 GPUs", 3, 8, 2, "hgx-h100")
 def test_every_file_with_a_run_is_a_study() -> None:
     """Studies are found, kernels are not taken for one."""
     assert {"balance", "scale"} <= set(study_names())
-    assert not {"frame", "cold"} & set(study_names())
+    assert not {"frame", "cold", "peers"} & set(study_names())
 
 
 def test_an_unknown_study_names_the_known_ones() -> None:
     """A slip of the pen costs no benchmark."""
     with pytest.raises(BadInput, match="study 'balanse' is unknown; known are balance"):
-        run_bench(["balanse"], None, 1)
+        run_bench(["balanse"], [], 1)
 
 
 def test_a_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
@@ -32,15 +33,15 @@ def test_a_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     wheel = tmp_path / "vllm.whl"
     wheel.write_bytes(b"no zip")
-    with pytest.raises(BadInput, match="not a vLLM wheel"):
-        load_peers(wheel)
+    with pytest.raises(BadInput, match="not a wheel"):
+        load_peers([wheel])
 
 
 def test_balance_compares_in_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer comes first and is the unit of time; a placement with an expert twice on a GPU is shown as invalid."""
     monkeypatch.setattr(balance, "INSTANCES", (TINY,))
     doubled_LP = np.tile(np.repeat(np.arange(8), 2), (3, 1))
-    table = balance.run(Peers(lambda *_: doubled_LP), 1, None)
+    table = balance.run(Peers({"vLLM 0.33 default": lambda *_: doubled_LP}), 1, None)
     assert [row["method"] for row in table.rows] == ["vLLM 0.33 default", "greedy", "refine"]
     assert [row["valid"] for row in table.rows] == [False, True, True]
     assert table.rows[0]["of_vLLM 0.33 default"] == 1.0
