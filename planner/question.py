@@ -58,7 +58,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     whole_load = find_load(question.load_files, model, question.map_file)
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
-    replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
+    replica_rule = question.replica_rule or (engine.replica_rule(question.phase, topology) if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
     redundant = question.redundant
@@ -87,7 +87,7 @@ def re_evaluate(
         engine = find_engine(engine_name)
         transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
         workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
-        problem = replace(problem, workload=workload, replica_rule=engine.REPLICA_RULE)
+        problem = replace(problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology))
     return problem, cost(problem, placement), notes
 
 

@@ -105,23 +105,20 @@ def evaluate(
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.option("--engine", required=True, help="sglang, trtllm, vllm or vllm_ascend.")
 @click.option("--engine-version", help="Release that will serve, like 0.5.23; an unknown one says which known one is assumed.")
-@click.option("--require-map", is_flag=True, help="Exit 2 where the engine would not serve the plan's placement, instead of writing its flags alone.")
-@click.option("--flags-only", is_flag=True, help="Say that flags without the placement are wanted; refused where the engine would serve it.")
+@click.option("--flags-only", is_flag=True, help="Where the engine would not read the plan's map: the launch without it, instead of exit 2.")
 @click.option("--plugin", is_flag=True, help="vLLM: also write a package for pip that makes its balancer return the plan's map.")
 @click.option("-o", "--output", "folder", required=True, type=FILE, help="Folder for the files; made where it is absent.")
 @click.option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
 @launch_options
 @json_option
 def emit(plan_file: Path, engine: str, folder: Path, engine_version: str | None, model_path: str | None, as_json: bool, **flags: Any) -> None:
-    """Write what an engine loads, and the command that starts it; exit 2 where it would not serve the plan's placement.
+    """Write what an engine loads, and the command that starts it; exit 2 and no file where the engine would ignore the plan's map.
 
     Example: moeplan emit plan.json --engine sglang -o out
     """
     from planner.emission import emit_plan, write_emission
 
-    emission = emit_plan(
-        plan_file, engine, model_path, engine_version, require_map=flags["require_map"], flags_only=flags["flags_only"], plugin=flags["plugin"]
-    )
+    emission = emit_plan(plan_file, engine, model_path, engine_version, flags_only=flags["flags_only"], plugin=flags["plugin"])
     emission = with_launcher(emission, plan_file, engine, flags["launcher"], flags["hosts"], flags["image"])
     written = write_emission(emission, plan_file, folder)
     lines = [*(note if note.startswith("WARNING") else f"Note: {note}" for note in emission.notes), *(f"wrote {path}" for path in written)]

@@ -22,6 +22,7 @@ NAME = "sglang"
 TITLE = "SGLang"
 VERSION = "0.5.23"
 REPLICA_RULE = "nearest-static"
+GATHERED_RULE = "row-index"  # without an all-to-all: dynamic dispatch, the same choice on every rank
 MAP_NAME = "expert_location.json"
 KEY = "physical_to_logical_map"
 EPLB_KEYS = {"layer_ids", "expert_count", "logical_to_physical_map"}  # beside KEY these are the tensors of a balancer, not a map of SGLang
@@ -43,6 +44,10 @@ RELEASES = (
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
     return deepep.transport(phase, topology) if model is None or reads_map(model) else "allgather"
+
+
+def replica_rule(phase: str, topology: Topology) -> str:
+    return REPLICA_RULE if deepep.serves(phase, topology) else GATHERED_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -76,19 +81,18 @@ def limits(problem: Problem) -> list[Violation]:
 
 
 def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
-    """Map and launch script. Where SGLang would not read the map it is for inspection, and the launch does without."""
+    """Map and launch script. Where SGLang would not read the map, a launch without map and redundant experts."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    unused = f"{MAP_NAME} is for inspection, launch.sh holds neither map nor redundant experts: the plan's balance does not apply to this launch"
-    notes += (f"WARNING: {ignored}; {unused}",) if ignored else ()
+    notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts, and the plan's balance does not apply to it",) if ignored else ()
     notes += () if ignored else tuple(_notes(placement, problem, release))
     commands = [_command(problem, model_path, node, release) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    files = {MAP_NAME: map_text(rows, problem.model, problem.gpus), "launch.sh": launch}
-    return Emission(files, launch, notes, ignored, tuple(map(node_command, commands)), (MAP_NAME,) if ignored else ())
+    expert_map = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
+    return Emission({**expert_map, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands)))
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
@@ -126,9 +130,10 @@ def _command(problem: Problem, model_path: str, node: int, release: Release) -> 
         words = ["env", f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}", *words]
     attention = [ATTN_DP, str(problem.gpus)] if ATTN_DP in release.flags else ["--dp-size", str(problem.gpus), "--enable-dp-attention"]
     words += ["--ep-size", str(problem.gpus), *attention, "--moe-dense-tp-size", "1"]
-    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"]
+    deep = deepep.serves(problem.workload.phase, problem.topology)
+    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"] if deep else ["--moe-a2a-backend", "none"]
     words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
-    return [*words, "--ep-dispatch-algorithm", "static"]
+    return [*words, "--ep-dispatch-algorithm", "static" if deep else "dynamic"]
 
 
 def _ignored(problem: Problem, release: Release) -> str:
@@ -143,7 +148,7 @@ def _notes(placement: Placement, problem: Problem, release: Release) -> list[str
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
             notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
-    return notes + _bare_draft_notes(problem) + deepep.neighbour_notes(problem.topology, problem.workload.phase)
+    return notes + _bare_draft_notes(problem) + deepep.fallback_notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
 
 
 def _bare_draft_notes(problem: Problem) -> list[str]:
