@@ -36,6 +36,7 @@ class Question:
     topology: str | None = None
     load_files: tuple[Path, ...] = ()
     map_file: Path | None = None  # the map the load was recorded under, where it counts slots
+    ranks: str | None = None  # what identical load files are: same, one counter; sum, several
     redundant: int | None = None  # None: chosen by predicted time
     ep: int | None = None
     engine: str | None = None
@@ -55,7 +56,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
-    whole_load = find_load(question.load_files, model, question.map_file)
+    whole_load = find_load(question.load_files, model, question.map_file, question.ranks)
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.replica_rule(question.phase, topology) if engine else "even")
@@ -72,7 +73,12 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
 
 
 def re_evaluate(
-    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine_name: str | None, map_file: Path | None = None
+    plan_file: Path,
+    load_files: tuple[Path, ...],
+    topology_text: str | None,
+    engine_name: str | None,
+    map_file: Path | None = None,
+    ranks: str | None = None,
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
     problem, placement, _ = read_plan(plan_file)
@@ -81,7 +87,7 @@ def re_evaluate(
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
     if load_files or map_file:
-        load = find_load(load_files, problem.model, map_file)
+        load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
     if engine_name:
         engine = find_engine(engine_name)
@@ -92,13 +98,13 @@ def re_evaluate(
 
 
 def evaluate_engines(
-    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None
+    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None, ranks: str | None = None
 ) -> tuple[dict[str, tuple[Problem, Cost]], tuple[str, ...]]:
     """The same placement as each engine would run it, by engine name. Also notes on the load."""
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file)
+        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file, ranks)
         found[name] = (problem, priced)
     return found, notes
 
@@ -119,10 +125,10 @@ def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tu
     return topology.select(whole.index(ep) + 1), notes
 
 
-def find_load(files: tuple[Path, ...], model: ModelSpec, map_file: Path | None = None) -> LoadProfile:
+def find_load(files: tuple[Path, ...], model: ModelSpec, map_file: Path | None = None, ranks: str | None = None) -> LoadProfile:
     """The load in the files; where none are given the profile shipped for the model, else an even one that says so."""
     if files:
-        return read_load(files, model, read_slot_map(map_file, model) if map_file else None)
+        return read_load(files, model, read_slot_map(map_file, model) if map_file else None, ranks)
     if map_file:
         raise BadInput(f"--map {map_file}: it says which experts the slots of a load held, and no --load was given")
     return shipped_load(model) or uniform_load(model)

@@ -205,7 +205,7 @@ def planned(model: Made, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
 def test_c11_a_draft_layer_gets_a_row(model: Made, tmp_path: Path) -> None:
     """58 rows of load for 59 layers: said, and the draft layer has a row of the same length in plan and map; a map without it is refused."""
     path, plan = planned(model, tmp_path)
-    assert any(note.startswith("no load for draft layer 61") for note in plan["notes"])
+    assert any(note.startswith("no load for layer 61, a draft layer") for note in plan["notes"])
     assert len(plan["placement"]["61"]) == 20
     assert run("emit", path, "--engine", "trtllm", "-o", tmp_path).exit_code == 0
     text = (tmp_path / "moe_load_balancer.yaml").read_text()
@@ -232,7 +232,7 @@ def test_c11_hash_routed_layers_are_planned(tmp_path: Path) -> None:
     np.savez(tmp_path / "load.npz", counts=np.repeat([0, 6], [3, 40])[:, None] * np.ones(256, dtype=np.int64))
     warnings = told("load", "show", tmp_path / "load.npz", "--model", shown["name"])["warnings"]
     assert [f"layer {layer}: no assignments; treated as evenly loaded" in warnings for layer in range(4)] == [True, True, True, False]
-    assert "no load for draft layer 43; given the mean share of the measured layers 3-42" in warnings
+    assert "no load for layer 43, a draft layer; given the mean share of the measured layers 3-42" in warnings
 
 
 def test_c12_every_engine_gets_its_own_layer_numbers(model: Made, tmp_path: Path) -> None:
@@ -343,12 +343,27 @@ def test_c18_counts_of_slots_need_their_map(model: Made, save: Made) -> None:
     assert layer["max_over_mean"] == pytest.approx(40 / np.mean([15, 26, 30, 40]))
 
 
-def test_c18_the_same_counts_from_every_rank_are_pointed_out(model: Made, save: Made) -> None:
-    """Ranks of one tensor-parallel group count the same tokens: one sentence names the files and asks for one of them."""
-    paths = [save(f"rank{rank}.json", [[10, 20, 30, 40]]) for rank in range(4)]
-    warnings = told("load", "show", *paths, "--model", model(4))["warnings"]
-    (warning,) = (warning for warning in warnings if "replicas of one counter" in warning)
-    assert all(str(path) in warning for path in paths)
+@pytest.mark.parametrize("suffix", ["json", "pt"])
+def test_c18_the_same_counts_from_every_rank_are_asked_about(suffix: str, model: Made, save: Made, tmp_path: Path) -> None:
+    """Ranks of one tensor-parallel group count the same tokens, others agree by chance: no sum without an answer, wherever a load is read."""
+    torch = pytest.importorskip("torch")
+    counts = [[10, 20, 30, 40]]
+    paths = [save(f"rank{rank}.json", counts) for rank in range(4)] if suffix == "json" else [tmp_path / f"rank{rank}.pt" for rank in range(4)]
+    for path in paths if suffix == "pt" else ():
+        torch.save(torch.tensor(counts), path)
+    asked: list[str | Path] = ["load", "show", *paths, "--model", model(4)]
+    line = refusal(*asked)
+    assert str(paths[0]) in line
+    assert "say --ranks same (one counter) or --ranks sum (two recordings)" in line
+    assert told(*asked, "--ranks", "same")["counts_sum_per_layer"] == [100]
+    assert told(*asked, "--ranks", "sum")["counts_sum_per_layer"] == [400]
+    loads: list[str | Path] = [word for path in paths for word in ("--load", path)]
+    solve: list[str | Path] = ["solve", "--model", model(4), *loads, "--redundant", "0", *FOUR_GPUS, "--method", "linear"]
+    assert "identical counts" in refusal(*solve)
+    told(*solve, "--ranks", "same", "-o", tmp_path / "plan.json")
+    assert "identical counts" in refusal("evaluate", tmp_path / "plan.json", *loads)
+    notes = told("evaluate", tmp_path / "plan.json", *loads, "--ranks", "same")["notes"]
+    assert sum("one counter, as --ranks same says; left out" in note for note in notes) == 3
 
 
 def topo(labels: list[list[str]], numa: list[int]) -> str:
@@ -500,6 +515,14 @@ def test_c26_rows_with_other_totals_are_flagged(model: Made, save: Made) -> None
     assert told("load", "show", save("even.json", even), "--model", path)["warnings"] == []
     (warning,) = told("load", "show", save("padded.json", padded), "--model", path)["warnings"]
     assert warning.startswith("layer 1: totals differ from the median over layers by up to 2.0%")
+
+
+def test_c26_totals_that_no_whole_number_of_tokens_gives_are_flagged(model: Made, save: Made) -> None:
+    """Every token is counted top_k times in a layer: 401 assignments at top 2 are a token counted in part, whichever file holds them."""
+    path = model(4, num_hidden_layers=2, num_experts_per_tok=2)
+    assert told("load", "show", save("even.json", [[100] * 4, [99, 101, 100, 100]]), "--model", path)["warnings"] == []
+    (warning,) = told("load", "show", save("odd.csv", "layer,e0,e1,e2,e3\n0,100,100,100,100\n1,101,100,100,100\n"), "--model", path)["warnings"]
+    assert "window 0, layer 1: 401 assignments are no multiple of the 2 that each token has; tokens are counted in part" in warning
 
 
 def test_c28_cpsat_gives_the_same_bytes_twice(model: Made, save: Made, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, say
+from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, ranks_option, say
 from planner.cli.launching import check_live, launch_options, live_options, with_launcher
 from planner.errors import BadInput
 
@@ -16,6 +16,7 @@ from planner.errors import BadInput
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine; hgx-h100:4x2 is two GPUs of each of four nodes.")
 @click.option("--load", "load_files", multiple=True, type=FILE, help="Measured load: CSV, JSON, YAML, npz, or what an engine dumped. Repeatable.")
 @map_option
+@ranks_option
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
@@ -66,6 +67,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.option("--load", "load_files", multiple=True, type=FILE, help="Load to judge the plan on; the plan's own where it is not given.")
 @map_option
+@ranks_option
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine to judge it on; the plan's own where it is not given.")
 @click.option("--engine", help="Judge under this engine's replica rule and transport.")
 @click.option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
@@ -74,6 +76,7 @@ def evaluate(
     plan_file: Path,
     load_files: tuple[Path, ...],
     map_file: Path | None,
+    ranks: str | None,
     topology_text: str | None,
     engine: str | None,
     all_engines: bool,
@@ -90,14 +93,14 @@ def evaluate(
     if all_engines:
         if engine:
             raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
-        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file)
+        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file, ranks)
         rows = {
             name: {**cost_to_dict(priced), "replica_rule": asked.replica_rule, "transport": asked.workload.transport}
             for name, (asked, priced) in by_engine.items()
         }
         say(engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}, as_json)
         return
-    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file)
+    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file, ranks)
     say(cost_report(problem, found, notes), {**cost_to_dict(found), "replica_rule": problem.replica_rule, "notes": list(notes)}, as_json)
 
 
