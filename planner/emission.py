@@ -4,29 +4,44 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from planner.engines import Emission, engine_names, find_engine, map_formats, vllm, vllm_ascend
+from planner.engines import Emission, engine_names, find_engine, map_formats, sglang, vllm, vllm_ascend
 from planner.errors import BadInput
 from planner.files import check_keys, dump_json, read_json, read_text, write_atomic
+from planner.load import LoadProfile
 from planner.model import ModelSpec
+from planner.placement import Placement
 from planner.plan_file import EMITTED_PLAN, read_plan
+from planner.problem import Problem
 
 MANIFEST = "moeplan-emission.json"  # what was written into the folder, and its digests
 MANIFEST_SCHEMA = "moeplan/emission/1"
 
 
 def emit_plan(
-    plan_file: Path, engine: str, model_path: str | None = None, version: str | None = None, *, flags_only: bool = False, plugin: bool = False
+    plan_file: Path,
+    engine: str,
+    model_path: str | None = None,
+    version: str | None = None,
+    *,
+    flags_only: bool = False,
+    plugin: bool = False,
+    draft: bool = True,
 ) -> Emission:
     """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits.
 
     BadInput too where the engine has a map file and would not read this one, unless `flags_only` asks for the launch without it. An engine that has no
-    map file (vLLM without its `plugin`) is given its flags, and a note that says so: nothing is there that could be misread.
+    map file (vLLM without its `plugin`) is given its flags, and a note that says so: nothing is there that could be misread. Without `draft` the
+    engine is served without its draft (MTP) layers, and their limits do not count.
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
     path = model_path or problem.model.name
     if plugin and (engine != vllm.NAME or flags_only):
         raise BadInput("--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map")
+    if not draft:
+        if engine != sglang.NAME:
+            raise BadInput(f"--no-draft is for --engine {sglang.NAME}: the draft layers of other engines take the plan's redundant experts")
+        problem, placement = _without_draft(problem, placement)
     emission = vllm.emit(placement, problem, path, version, plugin=True) if plugin else found.emit(placement, problem, path, version)
     if emission.ignored and engine in map_formats() and not flags_only:
         others = _served_by(problem.model, engine)
@@ -44,6 +59,14 @@ def emit_plan(
         )
         emission = replace(emission, notes=(*emission.notes, note))
     return emission
+
+
+def _without_draft(problem: Problem, placement: Placement) -> tuple[Problem, Placement]:
+    """The same question and answer about the MoE layers alone."""
+    kept = problem.model.moe_layer_ids
+    load = LoadProfile(problem.load.tokens_WLE[:, : len(kept)].copy(), kept, problem.load.source)
+    model = replace(problem.model, draft_layer_ids=())
+    return replace(problem, model=model, load=load), Placement(placement.expert_LP[: len(kept)], kept, placement.gpus)
 
 
 def _served_by(model: ModelSpec, engine: str) -> list[str]:

@@ -216,13 +216,42 @@ def test_c11_a_draft_layer_gets_a_row(model: Made, tmp_path: Path) -> None:
     assert "layer 61" in result.stderr
 
 
-@pytest.mark.parametrize(("nodes", "ranks", "redundant", "said"), [(9, 72, 32, "MTP fails at start"), (2, 16, 16, "rank r holds its experts from r * 16 on")])
-def test_c11_a_draft_layer_that_cannot_take_the_redundancy(nodes: int, ranks: int, redundant: int, said: str, model: Made, tmp_path: Path) -> None:
-    """SGLang builds DeepSeek-V4's draft layer without redundant slots: 288 slots divide over 72 ranks, its 256 do not."""
+def test_c11_a_draft_layer_without_load_has_its_engines_default_row(model: Made, tmp_path: Path) -> None:
+    """What SGLang serves it from whatever a map says; and a warning that the load is missing. A load that holds the layer places it."""
+    path, plan = planned(model, tmp_path)
+    assert plan["placement"]["61"] == [*range(16), *range(4)]
+    assert not any("default placement, not in the plan's" in note for note in told("emit", path, "--engine", "sglang", "-o", tmp_path / "out")["notes"])
+    known = {"layer_ids": list(range(3, 62)), "counts": [[100] * 8 + [300] * 8] * 59}
+    (tmp_path / "known.json").write_text(json.dumps(known))
+    asked = ("--model", model(16, **V3_LIKE), "--load", tmp_path / "known.json", "--redundant", 4, "--engine", "sglang", "--method", "greedy")
+    found = told("solve", *asked, *FOUR_GPUS)
+    assert found["placement"]["61"] == found["placement"]["60"] != plan["placement"]["61"]
+
+
+def v4_plan(model: Made, tmp_path: Path, nodes: int, redundant: int) -> Path:
+    """256 experts and a draft layer that SGLang builds without redundant slots."""
     path = model(256, model_type="deepseek_v4", num_nextn_predict_layers=1)
-    plan = solved(tmp_path / "plan.json", "--model", path, "--topology", f"hgx-h100:{nodes}", "--redundant", redundant)
-    notes = told("emit", plan, "--engine", "sglang", "-o", tmp_path / f"out{ranks}")["notes"]
-    assert any(note.startswith("WARNING: draft layer 1: SGLang gives it 256 slots") and said in note for note in notes)
+    return solved(tmp_path / "plan.json", "--model", path, "--topology", f"hgx-h100:{nodes}", "--redundant", redundant)
+
+
+def test_c11_a_draft_layer_that_cannot_take_the_redundancy_is_refused(model: Made, tmp_path: Path) -> None:
+    """288 slots divide over 72 ranks, the draft layer's 256 do not: refused by emit and check, unless MTP is said to stay off; other engines take it."""
+    plan = v4_plan(model, tmp_path, 9, 32)
+    line = refusal("emit", plan, "--engine", "sglang", "-o", tmp_path / "out")
+    assert "draft layer 1: SGLang gives it 256 slots, none of them redundant, and they do not divide over 72 ranks" in line
+    assert not (tmp_path / "out").exists()
+    assert "draft layer 1" in run("check", plan, "--engine", "sglang").stderr
+    notes = told("emit", plan, "--engine", "sglang", "--no-draft", "-o", tmp_path / "out")["notes"]
+    assert not any("draft layer" in note for note in notes)
+    told("emit", plan, "--engine", "trtllm", "-o", tmp_path / "trt")
+    assert "\n  1: [" in (tmp_path / "trt/moe_load_balancer.yaml").read_text()
+    assert "--no-draft is for --engine sglang" in refusal("emit", plan, "--engine", "trtllm", "--no-draft", "-o", tmp_path / "other")
+
+
+def test_c11_a_draft_layer_that_divides_is_pointed_out(model: Made, tmp_path: Path) -> None:
+    """On 16 ranks its 256 slots divide: served, without replicas, and a warning says so."""
+    notes = told("emit", v4_plan(model, tmp_path, 2, 16), "--engine", "sglang", "-o", tmp_path / "out")["notes"]
+    assert any(note.startswith("WARNING: draft layer 1: SGLang gives it 256 slots") and "rank r holds its experts from r * 16 on" in note for note in notes)
 
 
 def test_c11_hash_routed_layers_are_planned(tmp_path: Path) -> None:
@@ -232,7 +261,7 @@ def test_c11_hash_routed_layers_are_planned(tmp_path: Path) -> None:
     np.savez(tmp_path / "load.npz", counts=np.repeat([0, 6], [3, 40])[:, None] * np.ones(256, dtype=np.int64))
     warnings = told("load", "show", tmp_path / "load.npz", "--model", shown["name"])["warnings"]
     assert [f"layer {layer}: no assignments; treated as evenly loaded" in warnings for layer in range(4)] == [True, True, True, False]
-    assert "no load for layer 43, a draft layer; given the mean share of the measured layers 3-42" in warnings
+    assert "no load for layer 43, a draft layer; given the mean share of the measured layers 3-42, a plan has the engine's default row there" in warnings
 
 
 def test_c12_every_engine_gets_its_own_layer_numbers(model: Made, tmp_path: Path) -> None:

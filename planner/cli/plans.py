@@ -109,6 +109,7 @@ def evaluate(
 @click.option("--engine", required=True, help="sglang, trtllm, vllm or vllm_ascend.")
 @click.option("--engine-version", help="Release that will serve, like 0.5.23; an unknown one says which known one is assumed.")
 @click.option("--flags-only", is_flag=True, help="Where the engine would not read the plan's map: the launch without it, instead of exit 2.")
+@click.option("--no-draft", is_flag=True, help="SGLang: MTP stays off, so the limits of the model's draft layers do not count.")
 @click.option("--plugin", is_flag=True, help="vLLM: also write a package for pip that makes its balancer return the plan's map.")
 @click.option("-o", "--output", "folder", required=True, type=FILE, help="Folder for the files; made where it is absent.")
 @click.option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
@@ -121,7 +122,8 @@ def emit(plan_file: Path, engine: str, folder: Path, engine_version: str | None,
     """
     from planner.emission import emit_plan, write_emission
 
-    emission = emit_plan(plan_file, engine, model_path, engine_version, flags_only=flags["flags_only"], plugin=flags["plugin"])
+    chosen = {"flags_only": flags["flags_only"], "plugin": flags["plugin"], "draft": not flags["no_draft"]}
+    emission = emit_plan(plan_file, engine, model_path, engine_version, **chosen)
     emission = with_launcher(emission, plan_file, engine, flags["launcher"], flags["hosts"], flags["image"])
     written = write_emission(emission, plan_file, folder)
     lines = [*(note if note.startswith("WARNING") else f"Note: {note}" for note in emission.notes), *(f"wrote {path}" for path in written)]

@@ -73,7 +73,7 @@ def limits(problem: Problem) -> list[Violation]:
     found = uneven_nodes(problem.topology, "SGLang starts as many ranks on each node")
     if not reads_map(problem.model):
         return found
-    found += map_limits(problem.model, problem.slots, problem.gpus)
+    found += map_limits(problem.model, problem.slots, problem.gpus) + _draft_limits(problem)
     if problem.workload.phase == "decode" and problem.workload.tokens_per_rank > MOST_DISPATCH_TOKENS:
         text = f"SGLang dispatches up to {MOST_DISPATCH_TOKENS} tokens a rank in low latency mode, not {problem.workload.tokens_per_rank}"
         found.append(Violation("dispatch-tokens", text))
@@ -156,7 +156,16 @@ def _bare_draft_notes(problem: Problem) -> list[str]:
     model = problem.model
     if not problem.redundant or not model.draft_layer_ids or model.architecture not in BARE_DRAFT:
         return []
-    text = f"WARNING: draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
-    if model.experts % problem.gpus:
-        return [f"{text}; they do not divide over {problem.gpus} ranks, so MTP fails at start: leave it off, or use an EP size that divides {model.experts}"]
-    return [f"{text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]
+    text = f"draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
+    return [f"WARNING: {text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]
+
+
+def _draft_limits(problem: Problem) -> list[Violation]:
+    model = problem.model
+    if not model.draft_layer_ids or model.architecture not in BARE_DRAFT or not model.experts % problem.gpus:
+        return []
+    text = (
+        f"draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant, and they do not divide over {problem.gpus} "
+        f"ranks: MTP fails at start; use an EP size that divides {model.experts}, or keep MTP off and say --no-draft"
+    )
+    return [Violation("draft", text)]
