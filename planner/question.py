@@ -15,6 +15,7 @@ from planner.load_files import read_load
 from planner.load_map import read_slot_map
 from planner.load_shipped import shipped_load, uniform_load
 from planner.load_split import split_windows
+from planner.memory import memory_notes, within_floor
 from planner.model import ModelSpec
 from planner.plan import Origin, Plan
 from planner.plan_file import read_plan
@@ -61,13 +62,14 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.replica_rule(question.phase, topology) if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
+    pose = within_floor(pose, question.engine)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
     redundant = question.redundant
     redundant_notes: tuple[str, ...] = ()
     if redundant is None:
         redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
         redundant_notes = (why,)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes)
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes, *memory_notes(pose(redundant), question.engine))
     origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
     return make_plan(pose, redundant, search, origin, held_out_load)
 

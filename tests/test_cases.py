@@ -349,6 +349,24 @@ def test_c17_replicas_are_priced_in_memory(tmp_path: Path) -> None:
     assert "less than the floor of 120.0 GB" in line
 
 
+def test_c17_buffers_and_the_kv_cache_are_priced_too() -> None:
+    """DeepEP's low-latency buffer grows with the slots, the engine that moves weights holds a layer's slots twice; a floor that these break is refused."""
+    asked = ("solve", "--model", "deepseek-v3", "--topology", "hgx-h200:2", "--method", "linear")
+    sglang, vllm = (told(*asked, "--redundant", 32, "--engine", engine)["memory"] for engine in ("sglang", "vllm"))
+    message = 2 * 7168 + 56 * 4  # of one token to one slot, in combine, which is the larger
+    signals = 288 * 4
+    assert sglang["all_to_all_bytes"] == pytest.approx(4 * 288 * 128 * message + 2 * signals, abs=1000)
+    assert (sglang["transfer_bytes"], vllm["transfer_bytes"]) == (0, 18 * vllm["expert_bytes"])
+    assert vllm["all_to_all_bytes"] == sglang["all_to_all_bytes"] + 2**30
+    used = sum(sglang[f"{name}_bytes"] for name in ("expert_weights", "replica", "other_weights", "all_to_all", "transfer"))
+    assert sglang["kv_left_bytes"] == pytest.approx(141e9 - used)
+    assert sglang["basis"]["other_weights_bytes"].startswith("assumed")
+    line = refusal(*asked, "--redundant", 32, "--engine", "sglang", "--kv-floor", "72 GB")
+    assert "keeps 71.7 GB for the KV cache" in line
+    assert line.endswith("less than the floor of 72.0 GB: --redundant 16 would fit")
+    assert told(*asked, "--redundant", 16, "--engine", "sglang", "--kv-floor", "72 GB")["memory"]["kv_left_bytes"] > 72e9
+
+
 def test_c18_parts_of_ranks_add_up(model: Made, save: Made) -> None:
     """Two ranks' CSVs, one without an expert of the other: absent is 0, and the sum is over both."""
     head = "layer_id,expert_id,count\n"
