@@ -545,6 +545,15 @@ def test_c24_an_engine_that_would_ignore_the_map_gets_nothing(engine: str, name:
     assert "--init-expert-location" not in emitted["launch"]
 
 
+def test_c20_three_gpus_without_nvlink_and_nic_are_warned_of(save: Made, model: Made, tmp_path: Path) -> None:
+    """`PHB` everywhere: in decode DeepEP's kernels have a way only where PCIe peer access is on, which the paste does not tell."""
+    cluster, plan = tmp_path / "cluster.json", tmp_path / "plan.json"
+    assert run("import", save("topo.txt", topo([["PHB"] * 3] * 3, [0] * 3)), "--gpu", "A100-PCIE-80GB", "-o", cluster).exit_code == 0
+    solved(plan, "--model", model(8), "--topology", cluster, "--redundant", 1, "--engine", "sglang")
+    notes = told("emit", plan, "--engine", "sglang", "-o", tmp_path / "out")["notes"]
+    assert any(note.startswith("WARNING: DeepEP's low latency mode") and "GPUs 0 and 1 have no NVLink, their node lists no NIC" in note for note in notes)
+
+
 def test_c24_vllm_gets_its_flags_and_is_said_not_to_read_a_map(tmp_path: Path) -> None:
     """0.33.0 has no map input at all: R and flags, nothing to misread, and the word that the placement is not used. The plugin carries it."""
     plan = solved(tmp_path / "plan.json", "--model", "mixtral", *FOUR_GPUS, "--redundant", 4)

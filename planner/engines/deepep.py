@@ -68,10 +68,17 @@ def serves(phase: str, topology: Topology) -> bool:
     return phase == "decode" or apart(topology) is None
 
 
-def fallback_notes(topology: Topology, phase: str, backend: str) -> list[str]:
-    """Why the launch uses `backend` in the place of normal mode."""
-    pair = apart(topology) if phase != "decode" else None
+def notes(topology: Topology, phase: str, backend: str) -> list[str]:
+    """Why the launch uses `backend` in the place of normal mode; where low latency may find no way between two GPUs."""
+    pair = apart(topology)
     if pair is None:
         return []
-    need = f"DeepEP's normal mode needs NVLink between all GPUs of each {NVLINK_PEERS} ranks in a row, and GPUs {pair[0]} and {pair[1]} have none"
-    return [f"{need}: the launch uses {backend} in its place, whose traffic does not depend on the placement"]
+    which = f"GPUs {pair[0]} and {pair[1]}"
+    if phase != "decode":
+        need = f"DeepEP's normal mode needs NVLink between all GPUs of each {NVLINK_PEERS} ranks in a row, and {which} have none"
+        return [f"{need}: the launch uses {backend} in its place, whose traffic does not depend on the placement"]
+    node = int(topology.node_G[pair[0]])
+    if node != topology.node_G[pair[1]] or topology.nodes[node].nics:
+        return []
+    need = f"WARNING: DeepEP's low latency mode needs NVLink, PCIe peer access or a NIC between GPUs; {which} have no NVLink"
+    return [f"{need}, their node lists no NIC, and peer access is not known: ask nvidia-smi topo -p2p r"]

@@ -133,7 +133,8 @@ def _command(problem: Problem, model_path: str, node: int, release: Release) -> 
     deep = deepep.serves(problem.workload.phase, problem.topology)
     words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"] if deep else ["--moe-a2a-backend", "none"]
     words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
-    return [*words, "--ep-dispatch-algorithm", "static" if deep else "dynamic"]
+    words += ["--ep-dispatch-algorithm", "static" if deep else "dynamic"]
+    return [*words, "--disable-shared-experts-fusion"]  # a fused shared expert is a slot of its own, which no map has
 
 
 def _ignored(problem: Problem, release: Release) -> str:
@@ -148,7 +149,7 @@ def _notes(placement: Placement, problem: Problem, release: Release) -> list[str
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
             notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
-    return notes + _bare_draft_notes(problem) + deepep.fallback_notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
+    return notes + _bare_draft_notes(problem) + deepep.notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
 
 
 def _bare_draft_notes(problem: Problem) -> list[str]:

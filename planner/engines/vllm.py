@@ -79,7 +79,7 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     refuse_broken(placement, problem, limits(problem))
     plugin_files = _plugin_files(placement, problem) if plugin else {}
     notes += vllm_plugin.notes(STEP_INTERVAL) if plugin else (f"WARNING: {_ignored(problem)}",)
-    notes += tuple(deepep.fallback_notes(problem.topology, problem.workload.phase, f"--all2all-backend {GATHER}"))
+    notes += tuple(deepep.notes(problem.topology, problem.workload.phase, f"--all2all-backend {GATHER}"))
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)

@@ -60,6 +60,7 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
     for combination, nodes in answers[name]:
         problem = combination.problem
         read: dict[str, Any] = {"ep_size": problem.gpus, "attn_dp_size": problem.gpus, "ep_num_redundant_experts": problem.redundant}
+        read["disable_shared_experts_fusion"] = True
         if deepep.serves(problem.workload.phase, problem.topology):
             mode = {"decode": "low_latency", "prefill": "normal"}[problem.workload.phase]
             read |= {"moe_a2a_backend": "deepep", "ep_dispatch_algorithm": "static", "deepep_mode": mode}

@@ -35,7 +35,8 @@ def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
     """The words that launch.sh really gives the server on node 1."""
     emission = ENGINE.emit(random_placement(TINY, 8, 16), question(TINY, machine(4, 4), 16), "org/a model")
     words = started(emission, tmp_path, "python3", node_rank=1)
-    flags = dict(zip(words[2::2], words[3::2], strict=True))
+    flags = dict(zip(words[2:-1:2], words[3::2], strict=True))
+    assert words[-1] == "--disable-shared-experts-fusion"
     assert words[:2] == ["-m", "sglang.launch_server"]
     assert flags == {
         "--model-path": "org/a model", "--tp-size": "8", "--nnodes": "2", "--node-rank": "1", "--dist-init-addr": "head.example:20000", "--ep-size": "8",
@@ -104,7 +105,7 @@ def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
     placement = random_placement(TINY, 8, 8)
     apart, joined = (question(TINY, machine(4, 4, nodes_per_domain=span), 8, "prefill") for span in (1, 2))
     emission = ENGINE.emit(placement, apart, "m")
-    flags = dict(zip(*[iter(started(emission, tmp_path, "python3")[2:])] * 2, strict=True))
+    flags = dict(zip(*[iter(started(emission, tmp_path, "python3")[2:-1])] * 2, strict=True))
     assert (flags["--moe-a2a-backend"], flags["--ep-dispatch-algorithm"]) == ("none", "dynamic")
     assert "--deepep-mode" not in flags
     assert any("GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes)
