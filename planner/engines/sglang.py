@@ -11,6 +11,7 @@ import numpy as np
 from planner.engines import Emission, MapFile, cyclic_placement, deepep, refuse_broken, script, uneven_nodes
 from planner.engines.command import node_command
 from planner.engines.releases import Release, find_release
+from planner.errors import BadInput
 from planner.files import dump_json
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -22,7 +23,7 @@ NAME = "sglang"
 TITLE = "SGLang"
 VERSION = "0.5.23"
 REPLICA_RULE = "nearest-static"
-GATHERED_RULE = "row-index"  # without an all-to-all: dynamic dispatch, the same choice on every rank
+GATHERED_RULE = "row-index"  # without an all-to-all: dynamic dispatch, the same choice on every rank; earlier releases are known to get it wrong
 MAP_NAME = "expert_location.json"
 KEY = "physical_to_logical_map"
 EPLB_KEYS = {"layer_ids", "expert_count", "logical_to_physical_map"}  # beside KEY these are the tensors of a balancer, not a map of SGLang
@@ -38,7 +39,7 @@ READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_c
 BARE_DRAFT = frozenset({"deepseek_v4"})  # draft layers without redundant slots
 RELEASES = (
     Release("0.5.21", "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23", READS_MAP),
-    Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP})),
+    Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
 )
 
 
@@ -84,6 +85,8 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     """Map and launch script. Where SGLang would not read the map, a launch without map and redundant experts."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
+    if GATHERED_RULE not in release.flags and release.reads_map(problem.model):
+        _refuse_gathering(problem, release)
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
     notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts, and the plan's balance does not apply to it",) if ignored else ()
     notes += () if ignored else tuple(_notes(placement, problem, release))
@@ -139,6 +142,16 @@ def _command(problem: Problem, model_path: str, node: int, release: Release) -> 
 
 def _ignored(problem: Problem, release: Release) -> str:
     return f"SGLang {release.version} does not read a map for {problem.model.architecture}: it would serve its default placement, not the plan's"
+
+
+def _refuse_gathering(problem: Problem, release: Release) -> None:
+    """Before 0.5.23 some models' layers without an all-to-all took experts for slots, or each rank its own replica (sglang#39580, #32962)."""
+    pair = deepep.apart(problem.topology)
+    if pair and not deepep.serves(problem.workload.phase, problem.topology):
+        raise BadInput(
+            f"DeepEP's normal mode needs NVLink between GPUs {pair[0]} and {pair[1]}, and SGLang {release.version} is not known to serve a map rightly without "
+            f"an all-to-all: use {VERSION}, --phase decode, or nodes whose {deepep.NVLINK_PEERS} GPUs NVLink joins"
+        )
 
 
 def _notes(placement: Placement, problem: Problem, release: Release) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from planner.catalog import find_model
 from planner.engines import find_engine
+from planner.errors import BadInput
 from planner.replica import RULES, Situation, static_table
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
@@ -111,6 +112,8 @@ def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
     assert any("GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes)
     assert (ENGINE.transport("prefill", apart.topology), ENGINE.replica_rule("prefill", apart.topology)) == ("allgather", "row-index")
     assert "--moe-a2a-backend deepep" in ENGINE.emit(placement, joined, "m").launch
+    with pytest.raises(BadInput, match=r"NVLink between GPUs 0 and 4, and SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all"):
+        ENGINE.emit(placement, apart, "m", "0.5.21")
     assert (ENGINE.transport("prefill", joined.topology), ENGINE.replica_rule("prefill", joined.topology)) == ("rank", "nearest-static")
 
 
