@@ -48,9 +48,8 @@ def _flags(words: Sequence[str]) -> list[str]:
     """SGLang 0.5.21 has no --attn-dp-size; the older words for it are also understood by 0.5.23. BadInput for what it is not known to do rightly."""
     found = [FLAGS.get(word, word) for word in words]
     if "--init-expert-location" in found and ("--moe-a2a-backend", "none") in pairwise(found):
-        raise BadInput(
-            "ai-dynamo 1.6.1 pins SGLang 0.5.21, which is not known to serve a map rightly without an all-to-all, and this launch uses none; use --launcher shell"
-        )
+        why = "ai-dynamo 1.6.1 pins SGLang 0.5.21, which is not known to serve a map rightly without an all-to-all"
+        raise BadInput(f"{why}, and this launch uses none; use --launcher shell")
     if "--attn-dp-size" in found:
         place = found.index("--attn-dp-size")
         found[place : place + 2] = ["--dp-size", found[place + 1], "--enable-dp-attention"]
