@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.cli import main
 from planner.emission import MANIFEST, emit_plan, write_emission
@@ -70,6 +72,18 @@ def test_a_map_of_an_earlier_emission_does_not_stay(plan: Path, tmp_path: Path) 
     names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {str(path.relative_to(tmp_path)) for path in written} | {"mine.txt"}
     assert "vllm_plugin/pyproject.toml" not in names
+
+
+WAYS: list[dict[str, Any]] = [{"engine": "trtllm"}, {"engine": "vllm"}, {"engine": "vllm", "plugin": True}, {"engine": "sglang", "flags_only": True}]
+
+
+@settings(max_examples=15)
+@given(ways=st.lists(st.sampled_from(WAYS), min_size=1, max_size=4))
+def test_a_folder_holds_its_last_emission_alone(ways: list[dict[str, Any]], plan: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever was emitted into it before."""
+    folder = tmp_path_factory.mktemp("out")
+    written = [write_emission(emit_plan(plan, **way), plan, folder) for way in ways][-1]
+    assert sorted(path for path in folder.rglob("*") if path.is_file()) == sorted(written)
 
 
 def test_a_changed_file_of_an_earlier_emission_is_not_removed(plan: Path, tmp_path: Path) -> None:
