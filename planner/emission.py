@@ -51,7 +51,7 @@ def emit_plan(
         raise BadInput(f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out")
     phase, topology = problem.workload.phase, problem.topology
     rule, transport = found.replica_rule(phase, topology), found.transport(phase, topology, problem.model)
-    if (problem.replica_rule, problem.workload.transport) != (rule, transport):
+    if not emission.ignored and (problem.replica_rule, problem.workload.transport) != (rule, transport):
         note = (
             f"the plan was judged under the replica rule '{problem.replica_rule}' and transport '{problem.workload.transport}' (engine "
             f"{value.get('engine') or 'none'}); {found.TITLE} uses '{rule}' and '{transport}': "
