@@ -79,8 +79,10 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
     problem = pose(redundant)
+    default = default_placement(origin.engine, problem)
     solved = _search(problem, search)
-    baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
+    solved = replace(solved, placement=_default_drafts(problem, solved.placement, default))
+    baselines = {"engine default, same R": (problem, default)}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
         fewest = pose(least)
@@ -93,6 +95,15 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines=baselines,
         origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
     )
+
+
+def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
+    """The placement with the engine's default row in the draft layers that a measured load says nothing of: other layers' load is none of theirs."""
+    load = problem.load
+    if len(load.unmeasured_layer_ids) == len(load.layer_ids):
+        return placement
+    unknown_L = [layer in problem.model.draft_layer_ids and layer in load.unmeasured_layer_ids for layer in placement.layer_ids]
+    return Placement(np.where(np.array(unknown_L)[:, None], default.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
