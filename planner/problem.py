@@ -10,6 +10,7 @@ from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.replica import Situation, find_rule
+from planner.survival import Survival, least_slots_per_gpu
 from planner.topology import Topology
 
 TRANSPORTS = {
@@ -55,6 +56,7 @@ class Problem:
     slots_per_gpu: int
     replica_rule: str = "even"
     kv_floor_bytes: float = 0.0  # memory of each GPU that must stay free for the KV cache
+    survive: Survival | None = None  # losses after which every expert must still have a slot
 
     def __post_init__(self) -> None:
         find_rule(self.replica_rule)
@@ -63,6 +65,8 @@ class Problem:
         check_slots(self.model, self.gpus, self.slots_per_gpu * self.gpus - self.model.experts)
         if not self.kv_floor_bytes >= 0:
             raise BadInput(f"the memory floor for the KV cache is {self.kv_floor_bytes} bytes a GPU; it must be 0 or more")
+        if self.survive is not None:
+            _check_survival(self, self.survive)
         if self.free_bytes_G.min() < self.kv_floor_bytes:
             gpu = int(self.free_bytes_G.argmin())
             fits = int(max((self.free_bytes_G[gpu] - self.kv_floor_bytes) / self.slot_bytes + self.slots_per_gpu, 0))
@@ -103,6 +107,11 @@ class Problem:
         return self.replica_rule.startswith("nearest") and self.topology.node_count > 1
 
     @property
+    def least_replicas(self) -> int:
+        """Slots that every expert needs."""
+        return 1 if self.survive is None else self.survive.least_replicas
+
+    @property
     def slot_bytes(self) -> float:
         """Weight bytes of one more slot on a GPU, over all placed layers."""
         return self.model.expert_bytes * len(self.model.placed_layer_ids)
@@ -115,6 +124,29 @@ class Problem:
 
     def with_rule(self, replica_rule: str) -> "Problem":
         return replace(self, replica_rule=replica_rule)
+
+
+def least_redundant(model: ModelSpec, topology: Topology, survive: Survival | None) -> int:
+    """The fewest redundant experts with which slots divide over the GPUs and the losses can be survived. Infeasible where no number does."""
+    least = -model.experts % topology.gpu_count
+    if survive is None:
+        return least
+    return max(least, least_slots_per_gpu(survive, model.experts, topology.node_G) * topology.gpu_count - model.experts)
+
+
+def _check_survival(problem: Problem, survive: Survival) -> None:
+    """Infeasible with the smallest R that survives, and what fits in memory."""
+    least = least_redundant(problem.model, problem.topology, survive)
+    if problem.redundant >= least:
+        return
+    slots = (problem.model.experts + least) // problem.gpus
+    memory = min(gpu.model.memory_bytes for gpu in problem.topology.gpus)
+    fits = int(max(memory - problem.kv_floor_bytes, 0) / problem.slot_bytes)
+    raise Infeasible(
+        f"R = {problem.redundant} cannot survive the loss of {survive}: every one of {problem.model.experts} experts needs {survive.least_replicas} slots "
+        f"on different {'nodes' if survive.node else 'GPUs'}; the smallest is --redundant {least}, {slots} slots a GPU; "
+        f"memory fits {fits} slots of {problem.slot_bytes / 1e9:.2f} GB a GPU" + (", so take more GPUs" if fits < slots else "")
+    )
 
 
 def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:

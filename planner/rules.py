@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
+from planner.survival import Survival, held_places_LE
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,23 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
     if placement.slots != problem.slots:
         yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
-    yield from row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+    broken = list(row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus))
+    yield from broken
+    if problem.survive is not None and not broken and placement.gpus == problem.gpus:  # where an expert has no slot there is nothing to survive
+        yield from _unsurvived(problem, problem.survive, placement)
+
+
+def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> Iterator[Violation]:
+    place_G = survive.place_G(problem.node_G)
+    held_LE = held_places_LE(placement.expert_LP, place_G, problem.model.experts)
+    for layer_id, held_E, expert_P in zip(placement.layer_ids, held_LE, placement.expert_LP, strict=True):
+        few = np.flatnonzero(held_E < survive.least_replicas)
+        if len(few):
+            gpus = np.flatnonzero((expert_P.reshape(problem.gpus, -1) == few[0]).any(axis=1))
+            where = "one node" if survive.node else f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
+            others = f", nor would {len(few) - 1} others" if len(few) > 1 else ""
+            text = f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, its slots are all on {where}{others}"
+            yield Violation("survive", text, layer_id, int(gpus[0]), int(few[0]))
 
 
 def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:

@@ -18,7 +18,14 @@ WORTH = 1e-3  # above its least peak a layer is worth the work
 
 
 def move_replicas(
-    load_LE: Loads, expert_LP: Ints, gpus: int, most_per_expert: int, *, node_G: Ints | None = None, more: Callable[[float], bool] = lambda _: True
+    load_LE: Loads,
+    expert_LP: Ints,
+    gpus: int,
+    most_per_expert: int,
+    *,
+    least_per_expert: int = 1,
+    node_G: Ints | None = None,
+    more: Callable[[float], bool] = lambda _: True,
 ) -> Ints:
     """expert_LP with no layer's peak higher; one slot changes hands at a time. `more(share done)` is asked before each move whether to go on."""
     expert_LP = expert_LP.copy()
@@ -32,7 +39,7 @@ def move_replicas(
             break
         failed_L[rows] += 1
         _, replicas_RE = replica_values(load_LE[rows], expert_LP[rows])
-        changed_R = _move_one(load_LE[rows], replicas_RE, most_per_expert, *CHOICES[attempt % len(CHOICES)])
+        changed_R = _move_one(load_LE[rows], replicas_RE, (least_per_expert, most_per_expert), *CHOICES[attempt % len(CHOICES)])
         rows, replicas_RE = rows[changed_R], replicas_RE[changed_R]
         if len(rows):
             tried_RP = balance(load_LE[rows], pack(load_LE[rows], replicas_RE, gpus, node_G), gpus, sweeps=SWEEPS, node_G=node_G)
@@ -42,12 +49,12 @@ def move_replicas(
     return expert_LP
 
 
-def _move_one(load_RE: Loads, replicas_RE: Ints, most_per_expert: int, heaviest: int, cheapest: int) -> npt.NDArray[np.bool_]:
+def _move_one(load_RE: Loads, replicas_RE: Ints, limits: tuple[int, int], heaviest: int, cheapest: int) -> npt.NDArray[np.bool_]:
     """Change `replicas_RE` in place where both ends of the move exist and differ; returns where."""
     experts = load_RE.shape[1]
     row_R = np.arange(len(load_RE))
-    gain_RE = np.where(replicas_RE < most_per_expert, load_RE / replicas_RE, -np.inf)
-    cost_RE = np.where(replicas_RE > 1, load_RE / np.maximum(replicas_RE - 1, 1), np.inf)
+    gain_RE = np.where(replicas_RE < limits[1], load_RE / replicas_RE, -np.inf)
+    cost_RE = np.where(replicas_RE > limits[0], load_RE / np.maximum(replicas_RE - 1, 1), np.inf)
     to_R = np.argsort(-gain_RE, axis=1, kind="stable")[:, min(heaviest, experts - 1)]
     from_R = np.argsort(cost_RE, axis=1, kind="stable")[:, min(cheapest, experts - 1)]
     possible_R: npt.NDArray[np.bool_] = (to_R != from_R) & np.isfinite(gain_RE[row_R, to_R]) & np.isfinite(cost_RE[row_R, from_R])

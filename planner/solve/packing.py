@@ -14,18 +14,18 @@ HALVINGS = 12  # of the threshold's bracket; what they leave open is handed out 
 WORTH_DEALING_AGAIN = 1.03  # a peak this far above mean and largest replica: rounds did badly, and slower dealing may do better
 
 
-def replicate(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
-    """replicas_LE that minimise the largest load of one replica: at least 1, at most `most_per_expert`, `slots` in all.
+def replicate(load_LE: Loads, slots: int, most_per_expert: int, *, least_per_expert: int = 1) -> Ints:
+    """replicas_LE that minimise the largest load of one replica: at least `least_per_expert`, at most `most_per_expert`, `slots` in all.
 
     The same as giving slot after slot to the largest load / replicas, but by water-filling: below a threshold T every expert needs ceil(load / T).
     An expert without load counts as a trace of one, so that spare slots spread evenly.
     """
     experts = load_LE.shape[1]
-    if not experts <= slots <= experts * most_per_expert:
-        raise ValueError(f"{slots} slots cannot give each of {experts} experts between 1 and {most_per_expert} replicas")
+    if not experts * least_per_expert <= slots <= experts * most_per_expert:
+        raise ValueError(f"{slots} slots cannot give each of {experts} experts between {least_per_expert} and {most_per_expert} replicas")
     mean_L1 = load_LE.mean(axis=1, keepdims=True)
     load_LE = np.maximum(load_LE, np.where(mean_L1 > 0, mean_L1 * 1e-9, 1.0))
-    replicas_LE = _filled_below(load_LE, slots, most_per_expert)
+    replicas_LE = _filled_below(load_LE, slots, most_per_expert, least_per_expert)
     priority_LE = np.where(replicas_LE < most_per_expert, load_LE / replicas_LE, -1.0)
     left_L = slots - replicas_LE.sum(axis=1)
     rows = np.flatnonzero(left_L)
@@ -39,17 +39,17 @@ def replicate(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
     return replicas_LE
 
 
-def _filled_below(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
+def _filled_below(load_LE: Loads, slots: int, most_per_expert: int, least_per_expert: int) -> Ints:
     """The counts of the smallest threshold tried that fits the slots; nowhere above the final counts."""
-    spare = slots - load_LE.shape[1]
-    best_LE = np.ones(load_LE.shape)
+    spare = slots - load_LE.shape[1] * least_per_expert
+    best_LE = np.full(load_LE.shape, float(least_per_expert))
     if spare < HALVINGS:
         return best_LE.astype(np.int64)
     total_L1 = load_LE.sum(axis=1, keepdims=True)
     fits_L1, exceeds_L1 = spare / total_L1, slots / total_L1  # 1 / T: at the first the counts always fit
     for _ in range(HALVINGS):
         middle_L1 = (fits_L1 + exceeds_L1) / 2
-        counts_LE = np.clip(np.ceil(load_LE * (middle_L1 * (1 - 1e-12))), 1, most_per_expert)  # rounding must never ask for one too many
+        counts_LE = np.clip(np.ceil(load_LE * (middle_L1 * (1 - 1e-12))), least_per_expert, most_per_expert)  # rounding must never ask for one too many
         fit_L1 = counts_LE.sum(axis=1, keepdims=True) <= slots
         np.copyto(best_LE, counts_LE, where=fit_L1)
         fits_L1, exceeds_L1 = np.where(fit_L1, middle_L1, fits_L1), np.where(fit_L1, exceeds_L1, middle_L1)

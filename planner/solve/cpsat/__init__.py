@@ -60,7 +60,8 @@ def solve_with_bounds(
             progress(done / len(rows), f"layer {problem.model.placed_layer_ids[row]}")
         if small:
             effort = Effort(each, left, seed)
-            answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, most_per_expert=most, node_G=node_G, start_P=expert_LP[row], effort=effort)
+            limits = {"least_per_expert": problem.least_replicas, "most_per_expert": most}
+            answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, **limits, node_G=node_G, start_P=expert_LP[row], effort=effort)
             expert_LP[row], bound_L[row] = answer.expert_P, max(bound_L[row], answer.bound)
         else:
             goal, effort = bound_L[row] * (1 + CLOSE), Effort(A_ROUND, None if left is None else left / ROUNDS, seed)
