@@ -17,8 +17,9 @@ class Island:
     gpus: tuple[int, ...]
     rates: tuple[Rate, ...]
 
-    def first(self, count: int) -> "Island":
-        return Island(_below(self.gpus, count), tuple(rate for gpu, rate in zip(self.gpus, self.rates, strict=True) if gpu < count))
+    def keep(self, new: dict[int, int]) -> "Island":
+        kept = [(new[gpu], rate) for gpu, rate in zip(self.gpus, self.rates, strict=True) if gpu in new]
+        return Island(tuple(gpu for gpu, _ in kept), tuple(rate for _, rate in kept))
 
 
 @dataclass(frozen=True)
@@ -144,17 +145,23 @@ class Node:
         """The node with its first `count` GPUs, and the links and NICs those use."""
         if not 1 <= count <= len(self.gpus):
             raise BadInput(f"node '{self.name}' has {len(self.gpus)} GPUs; cannot take {count} of them: choose 1 to {len(self.gpus)}")
-        kept = [index for index, nic in enumerate(self.nics) if min(nic.gpus) < count]
-        nics = tuple(replace(self.nics[index], gpus=_below(self.nics[index].gpus, count)) for index in kept)
-        islands = tuple(island.first(count) for island in self.nvlink.islands if min(island.gpus) < count)
-        pairs = tuple(link for link in self.nvlink.pairs if max(link.gpus) < count)
+        return self.keep(range(count))
+
+    def keep(self, gpus: Iterable[int]) -> "Node":
+        """The node with these of its GPUs, renumbered in order, and the links and NICs those use."""
+        new = {gpu: index for index, gpu in enumerate(sorted(set(gpus)))}
+        kept = [index for index, nic in enumerate(self.nics) if any(gpu in new for gpu in nic.gpus)]
+        nics = tuple(replace(self.nics[index], gpus=_renumbered(self.nics[index].gpus, new)) for index in kept)
+        islands = tuple(island.keep(new) for island in self.nvlink.islands if any(gpu in new for gpu in island.gpus))
+        pairs = tuple(replace(link, gpus=(new[link.gpus[0]], new[link.gpus[1]])) for link in self.nvlink.pairs if all(gpu in new for gpu in link.gpus))
         nvlink = NvLink(self.nvlink.kind, islands, pairs) if islands or pairs else NvLink()
         pcie = self.pcie
         if pcie is not None:
-            moved = {old: new for new, old in enumerate(kept)}
-            switches = (replace(s, gpus=_below(s.gpus, count), nics=tuple(moved[n] for n in s.nics if n in moved)) for s in pcie.switches)
-            pcie = replace(pcie, rates=pcie.rates[:count], sockets=pcie.sockets[:count], switches=tuple(switch for switch in switches if switch.gpus))
-        return replace(self, gpus=self.gpus[:count], nvlink=nvlink, pcie=pcie, nics=nics)
+            card = {old: index for index, old in enumerate(kept)}
+            switches = (replace(s, gpus=_renumbered(s.gpus, new), nics=_renumbered(s.nics, card)) for s in pcie.switches)
+            rates, sockets = tuple(pcie.rates[gpu] for gpu in new), tuple(pcie.sockets[gpu] for gpu in new)
+            pcie = replace(pcie, rates=rates, sockets=sockets, switches=tuple(switch for switch in switches if switch.gpus))
+        return replace(self, gpus=tuple(self.gpus[gpu] for gpu in new), nvlink=nvlink, pcie=pcie, nics=nics)
 
 
 @dataclass(frozen=True)
@@ -198,8 +205,8 @@ def _check_groups(where: str, groups: list[tuple[int, ...]], count: int, noun: s
         raise BadInput(f"{where}: lists no GPU; name the GPUs it serves")
 
 
-def _below(members: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return tuple(member for member in members if member < count)
+def _renumbered(members: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
+    return tuple(new[member] for member in members if member in new)
 
 
 def _listed(members: Iterable[int]) -> str:

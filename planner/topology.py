@@ -5,6 +5,7 @@ Shapes: G GPUs (node by node, then by index in the node), R resources.
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -132,6 +133,21 @@ class Topology:
             if node not in first:
                 first[node] = node if gpus_per_node is None else node.first(gpus_per_node)
         return replace(self, nodes=tuple(first[node] for node in self.nodes[:nodes]))
+
+    def without(self, lost: Collection[int]) -> "Topology":
+        """The machine that is left when these GPUs are lost, ranks closed up.
+
+        A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several share a leaf or an NVLink domain, one of them
+        may end up under the switch before.
+        """
+        kept_by_node: list[Node] = []
+        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+            kept = [gpu for gpu in range(len(node.gpus)) if start + gpu not in lost]
+            if kept:
+                kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
+        if not kept_by_node:
+            raise BadInput(f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve")
+        return replace(self, nodes=tuple(kept_by_node))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `topology_yaml.topology_from_dict` reads back to an equal value."""

@@ -12,12 +12,12 @@ from planner.survival import held_places_LE
 
 def on_two_nodes(load_LE: Loads, expert_LP: npt.NDArray[np.integer], node_G: Ints) -> Ints:
     """expert_LP with every expert on two nodes or more. Needs two slots for each, no expert twice on a GPU, and nodes that can take the experts twice."""
-    expert_LP = expert_LP.astype(np.int64)
-    node_P = np.repeat(node_G, expert_LP.shape[1] // len(node_G))
-    for row, expert in np.argwhere(held_places_LE(expert_LP, node_G, load_LE.shape[1]) < 2).tolist():
-        if len(np.unique(node_P[expert_LP[row] == expert])) < 2:  # an earlier swap may have brought it along
-            _bring_out(load_LE[row], expert_LP[row], expert, node_P, len(node_G))
-    return expert_LP
+    repaired_LP = expert_LP.astype(np.int64)
+    node_P = np.repeat(node_G, repaired_LP.shape[1] // len(node_G))
+    for row, expert in np.argwhere(held_places_LE(repaired_LP, node_G, load_LE.shape[1]) < 2).tolist():
+        if len(np.unique(node_P[repaired_LP[row] == expert])) < 2:  # an earlier swap may have brought it along
+            _bring_out(load_LE[row], repaired_LP[row], expert, node_P, len(node_G))
+    return repaired_LP
 
 
 def _bring_out(load_E: Loads, expert_P: Ints, expert: int, node_P: Ints, gpus: int) -> None:

@@ -1,0 +1,123 @@
+"""After a loss: what a step of the GPUs that are left is predicted to cost, over the losses that a plan is asked to survive.
+
+The surviving replicas of an expert share its load evenly, every surviving rank brings as many tokens as before, and nothing is re-planned.
+
+Shapes: L layers, E experts, P slots, G GPUs, K losses.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost import cost
+from planner.load import LoadProfile
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.survival import Survival, loss_sets
+
+LOSS_WORK = 40_000_000  # slots looked at over all losses and layers: about a second
+MOST_TIMED = 32  # losses whose step is predicted: the worst balanced, and others evenly spaced
+WORST_TIMED = 8
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss and what the survivors make of it."""
+
+    gpus: tuple[int, ...]
+    max_over_mean: float
+    total_seconds: float
+
+
+@dataclass(frozen=True)
+class AfterLoss:
+    """What was found over the losses. `whole` is before any; balance was looked at for `losses` of `possible` sets, seconds were predicted for `timed`."""
+
+    survive: Survival
+    held_out: bool
+    possible: int
+    losses: int
+    timed: int
+    whole: Loss
+    worst_balance: Loss
+    slowest: Loss
+    mean_max_over_mean: float
+    mean_seconds: float  # over evenly spaced losses
+
+    @property
+    def exact(self) -> bool:
+        """Whether no set of GPUs that may be lost was left out."""
+        return self.losses == self.possible
+
+
+def after_loss(problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None) -> AfterLoss:
+    """The worst and mean cost after the losses, on `load` (held out) or the problem's own. The placement must survive them."""
+    possible = _count(survive, problem)
+    sets = _losses(problem, placement, survive, possible)
+    shares_LE = (load or problem.load).shares_LE
+    balance_K = np.array([_balance(shares_LE, placement, lost) for lost in sets])
+    even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
+    worst = np.argsort(-balance_K, kind="stable")[:WORST_TIMED].tolist()
+    spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, min(len(sets), MOST_TIMED - WORST_TIMED if len(sets) > MOST_TIMED else MOST_TIMED))})
+    seconds = {k: _seconds(even, placement, sets[k], load) for k in sorted({*worst, *spaced})}
+    slowest = max(seconds, key=lambda k: (seconds[k], -k))
+    return AfterLoss(
+        survive,
+        load is not None,
+        possible,
+        len(sets),
+        len(seconds),
+        Loss((), _balance(shares_LE, placement, ()), cost(even, placement, load).total_seconds),
+        Loss(sets[worst[0]], float(balance_K[worst[0]]), seconds[worst[0]]),
+        Loss(sets[slowest], float(balance_K[slowest]), seconds[slowest]),
+        float(balance_K.mean()),
+        float(np.mean([seconds[k] for k in spaced])),
+    )
+
+
+def surviving(placement: Placement, lost: tuple[int, ...]) -> Placement:
+    """The placement on the GPUs that are left, ranks closed up."""
+    alive_G = np.ones(placement.gpus, dtype=bool)
+    alive_G[list(lost)] = False
+    return Placement(placement.expert_LP[:, np.repeat(alive_G, placement.slots_per_gpu)], placement.layer_ids, int(alive_G.sum()))
+
+
+def _count(survive: Survival, problem: Problem) -> int:
+    return problem.topology.node_count if survive.node else comb(problem.gpus, survive.gpus)
+
+
+def _losses(problem: Problem, placement: Placement, survive: Survival, possible: int) -> list[tuple[int, ...]]:
+    """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample (seed 0), in order."""
+    affordable = max(LOSS_WORK // placement.expert_LP.size, 16)
+    if possible <= affordable:
+        return list(islice(loss_sets(survive, problem.node_G), possible))
+    draw = np.random.default_rng(0)
+    found = {tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist())) for _ in range(affordable)}
+    return sorted({*found, _greedy_worst(problem, placement, survive.gpus)})
+
+
+def _greedy_worst(problem: Problem, placement: Placement, gpus: int) -> tuple[int, ...]:
+    lost: tuple[int, ...] = ()
+    for _ in range(gpus):
+        others = [gpu for gpu in range(problem.gpus) if gpu not in lost]
+        worst = max(others, key=lambda gpu: (_balance(problem.shares_LE, placement, (*lost, gpu)), -gpu))
+        lost = tuple(sorted((*lost, worst)))
+    return lost
+
+
+def _balance(shares_LE: Floats, placement: Placement, lost: tuple[int, ...]) -> float:
+    """max/mean of the survivors: busiest GPUs summed over layers, over the sum of means."""
+    left = surviving(placement, lost)
+    replicas_LE = left.replicas_LE(shares_LE.shape[1])
+    value_LP = np.take_along_axis(shares_LE / np.maximum(replicas_LE, 1), left.expert_LP, axis=1)
+    load_LG = value_LP.reshape(len(value_LP), left.gpus, -1).sum(axis=2)
+    return float(load_LG.max(axis=1).sum() / load_LG.mean(axis=1).sum())
+
+
+def _seconds(even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None) -> float:
+    left = replace(even, topology=even.topology.without(lost))
+    return cost(left, surviving(placement, lost), load).total_seconds
