@@ -57,9 +57,9 @@ class AfterLoss:
 def after_loss(problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None) -> AfterLoss:
     """The worst and mean cost after the losses, on `load` (held out) or the problem's own. The placement must survive them."""
     possible = _count(survive, problem)
-    sets = _losses(problem, placement, survive, possible)
-    shares_LE = (load or problem.load).shares_LE
-    balance_K = np.array([_balance(shares_LE, placement, lost) for lost in sets])
+    shares_LE, told = _told(load or problem.load, placement)
+    sets = _losses(problem, survive, possible, (shares_LE, told))
+    balance_K = np.array([_balance(shares_LE, told, lost) for lost in sets])
     even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
     worst = np.argsort(-balance_K, kind="stable")[:WORST_TIMED].tolist()
     spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, min(len(sets), MOST_TIMED - WORST_TIMED if len(sets) > MOST_TIMED else MOST_TIMED))})
@@ -71,7 +71,7 @@ def after_loss(problem: Problem, placement: Placement, survive: Survival, load: 
         possible,
         len(sets),
         len(seconds),
-        Loss((), _balance(shares_LE, placement, ()), cost(even, placement, load).total_seconds),
+        Loss((), _balance(shares_LE, told, ()), cost(even, placement, load).total_seconds),
         Loss(sets[worst[0]], float(balance_K[worst[0]]), seconds[worst[0]]),
         Loss(sets[slowest], float(balance_K[slowest]), seconds[slowest]),
         float(balance_K.mean()),
@@ -90,21 +90,28 @@ def _count(survive: Survival, problem: Problem) -> int:
     return problem.topology.node_count if survive.node else comb(problem.gpus, survive.gpus)
 
 
-def _losses(problem: Problem, placement: Placement, survive: Survival, possible: int) -> list[tuple[int, ...]]:
+def _told(load: LoadProfile, placement: Placement) -> tuple[Floats, Placement]:
+    """The layers with a signal, unless there are none: the others are no part of any balance figure."""
+    told_L = load.total_LE.any(axis=1)
+    rows = np.flatnonzero(told_L | ~told_L.any())
+    return load.shares_LE[rows], replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=tuple(placement.layer_ids[row] for row in rows))
+
+
+def _losses(problem: Problem, survive: Survival, possible: int, told: tuple[Floats, Placement]) -> list[tuple[int, ...]]:
     """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample (seed 0), in order."""
-    affordable = max(LOSS_WORK // placement.expert_LP.size, 16)
+    affordable = max(LOSS_WORK // told[1].expert_LP.size, 16)
     if possible <= affordable:
         return list(islice(loss_sets(survive, problem.node_G), possible))
     draw = np.random.default_rng(0)
     found = {tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist())) for _ in range(affordable)}
-    return sorted({*found, _greedy_worst(problem, placement, survive.gpus)})
+    return sorted({*found, _greedy_worst(*told, survive.gpus)})
 
 
-def _greedy_worst(problem: Problem, placement: Placement, gpus: int) -> tuple[int, ...]:
+def _greedy_worst(shares_LE: Floats, placement: Placement, gpus: int) -> tuple[int, ...]:
     lost: tuple[int, ...] = ()
     for _ in range(gpus):
-        others = [gpu for gpu in range(problem.gpus) if gpu not in lost]
-        worst = max(others, key=lambda gpu: (_balance(problem.shares_LE, placement, (*lost, gpu)), -gpu))
+        others = [gpu for gpu in range(placement.gpus) if gpu not in lost]
+        worst = max(others, key=lambda gpu: (_balance(shares_LE, placement, (*lost, gpu)), -gpu))
         lost = tuple(sorted((*lost, worst)))
     return lost
 

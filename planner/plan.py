@@ -10,9 +10,11 @@ from planner.bound import Bound, load_bound
 from planner.constants import COMBINE, COMPUTE, DISPATCH
 from planner.cost import Cost, compute_seconds_G, cost
 from planner.load import LoadProfile
+from planner.loss import AfterLoss, after_loss
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.rules import violations
+from planner.rules import survives, violations
+from planner.survival import Survival
 
 ROUNDING = 1e-12  # a gap below it is none
 
@@ -25,6 +27,7 @@ class Baseline:
     redundant: int
     fitted: Cost
     held_out: Cost | None
+    survives: bool = True  # the losses that the problem asks to survive
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Plan:
     bound: Bound
     baselines: tuple[Baseline, ...]
     origin: Origin
+    after_loss: AfterLoss | None = None  # where the problem asks to survive losses
 
     @property
     def gap(self) -> float:
@@ -91,8 +95,9 @@ def judged(
         fitted=cost(problem, placement),
         held_out=cost(problem, placement, held_out_load) if held_out_load else None,
         bound=_bound(problem, proven_share_L),
-        baselines=tuple(_baseline(name, *question, held_out_load) for name, question in (baselines or {}).items()),
+        baselines=tuple(_baseline(name, *question, held_out_load, problem.survive) for name, question in (baselines or {}).items()),
         origin=origin,
+        after_loss=after_loss(problem, placement, problem.survive, held_out_load) if problem.survive else None,
     )
 
 
@@ -105,6 +110,6 @@ def _bound(problem: Problem, proven_share_L: npt.NDArray[np.float64] | None) -> 
     return Bound(share_L * problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k, reason_L)
 
 
-def _baseline(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None) -> Baseline:
+def _baseline(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None, survive: Survival | None) -> Baseline:
     held_out = cost(problem, placement, held_out_load) if held_out_load else None
-    return Baseline(name, problem.redundant, cost(problem, placement), held_out)
+    return Baseline(name, problem.redundant, cost(problem, placement), held_out, survive is None or survives(survive, problem, placement))

@@ -13,11 +13,13 @@ from planner.cost import Cost, cost
 from planner.errors import BadInput
 from planner.files import check_keys, read_json, write_json
 from planner.load import LoadProfile
+from planner.loss import AfterLoss
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import Plan
 from planner.problem import Problem, Workload
 from planner.rules import violations
+from planner.survival import parse_survival
 from planner.topology_yaml import topology_from_dict
 
 SCHEMA = "moeplan/plan/1"
@@ -42,6 +44,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "replica_rule": problem.replica_rule,
         "workload": asdict(problem.workload),
         "kv_floor_bytes": problem.kv_floor_bytes,
+        "survive": problem.survive.word() if problem.survive else None,
         "placement": {str(layer): row.tolist() for layer, row in zip(plan.placement.layer_ids, plan.placement.expert_LP, strict=True)},
         "predicted": {
             "fitted": cost_to_dict(plan.fitted),
@@ -50,11 +53,13 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 {
                     "name": baseline.name,
                     "redundant": baseline.redundant,
+                    "survives": baseline.survives,
                     "fitted": cost_to_dict(baseline.fitted, layers=False),
                     "held_out": cost_to_dict(baseline.held_out, layers=False) if baseline.held_out else None,
                 }
                 for baseline in plan.baselines
             ],
+            "after_loss": loss_to_dict(plan.after_loss) if plan.after_loss else None,
         },
         "bound": {
             "max_over_mean": (plan.bound.load_L / plan.fitted.load_LG.mean(axis=1)).tolist(),
@@ -101,6 +106,12 @@ def cost_to_dict(found: Cost, *, layers: bool = True) -> dict[str, Any]:
     return summary
 
 
+def loss_to_dict(found: AfterLoss) -> dict[str, Any]:
+    """Worst and mean over the losses, on held-out load where there is some; the survivors of an expert share evenly."""
+    value = asdict(found)
+    return {**value, "survive": found.survive.word(), "exact": found.exact}
+
+
 def memory_to_dict(problem: Problem) -> dict[str, float]:
     """Bytes on each GPU; the least free one where GPUs differ. Attention weights, activations and KV cache share what is free."""
     needed = -(-problem.model.experts // problem.gpus)
@@ -143,7 +154,9 @@ def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str
     topology = topology_from_dict(value["topology"], f"{where}: topology")
     if topology.gpu_count != value["gpus"]:
         raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
-    problem = Problem(topology, model, load, workload, value["slots_per_gpu"], value["replica_rule"], float(value.get("kv_floor_bytes", 0)))
+    survive = parse_survival(value["survive"], f"{where}: survive") if value.get("survive") else None
+    kv_floor_bytes = float(value.get("kv_floor_bytes", 0))
+    problem = Problem(topology, model, load, workload, value["slots_per_gpu"], value["replica_rule"], kv_floor_bytes, survive)
     placement = _placement(value["placement"], problem, where)
     broken = violations(problem, placement)
     if broken:
@@ -169,7 +182,7 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"kv_floor_bytes": (int, float)}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"kv_floor_bytes": (int, float), "survive": (str, type(None))}
 
 
 def _model(value: dict[str, Any], where: str) -> ModelSpec:

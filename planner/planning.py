@@ -21,6 +21,7 @@ from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
 from planner.solve.settle import settle
+from planner.survival import Survival
 from planner.topology import Topology
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
@@ -43,11 +44,20 @@ class Search:
     progress: Progress | None = None
 
 
-def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
+def poser(
+    model: ModelSpec,
+    topology: Topology,
+    load: LoadProfile,
+    workload: Workload,
+    *,
+    replica_rule: str,
+    kv_floor_bytes: float = 0.0,
+    survive: Survival | None = None,
+) -> Pose:
     """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit."""
 
     def pose(redundant: int) -> Problem:
-        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes)
+        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes, survive)
 
     return pose
 
@@ -83,12 +93,12 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
-        fewest = pose(least)
+        fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, survive=None)  # doing nothing survives no loss
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
     return judged(
         problem,
         solved.placement,
-        proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
+        proven_share_L=solved.bound_L if problem.replica_rule == "even" and not (problem.survive and problem.survive.node) else None,
         held_out_load=held_out_load,
         baselines=baselines,
         origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),

@@ -21,6 +21,7 @@ from planner.plan_file import read_plan
 from planner.planning import Search, choose_redundant, make_plan, poser
 from planner.problem import Problem, Workload
 from planner.solve import Progress
+from planner.survival import Survival
 from planner.topology import Topology
 from planner.topology_yaml import read_topology
 
@@ -48,6 +49,7 @@ class Question:
     replica_rule: str | None = None
     held_out: float = 1 / 3
     kv_floor_bytes: float = 0.0
+    survive: Survival | None = None
 
 
 def answer(question: Question, progress: Progress | None = None) -> Plan:
@@ -59,7 +61,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
-    pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
+    pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes, survive=question.survive)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
     redundant = question.redundant
     redundant_notes: tuple[str, ...] = ()

@@ -44,6 +44,12 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         yield from _unsurvived(problem, problem.survive, placement)
 
 
+def survives(survive: Survival, problem: Problem, placement: Placement) -> bool:
+    """Whether every expert has a slot after each of these losses, on the problem's GPUs."""
+    held_LE = held_places_LE(placement.expert_LP, survive.place_G(problem.node_G), problem.model.experts)
+    return bool((held_LE >= survive.least_replicas).all())
+
+
 def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> Iterator[Violation]:
     place_G = survive.place_G(problem.node_G)
     held_LE = held_places_LE(placement.expert_LP, place_G, problem.model.experts)

@@ -34,9 +34,10 @@ from planner.errors import BadInput
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
+@click.option("--survive", metavar="F|node", help="Keep a slot of every expert when any F GPUs, or any one node, are lost.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
-def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **flags: Any) -> None:
+def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, survive: str | None, **flags: Any) -> None:
     """Decide which expert sits in which slot of which GPU.
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
@@ -44,6 +45,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
     from planner.plan_file import plan_to_dict, write_plan
     from planner.question import Question, answer
     from planner.report.plan import plan_report
+    from planner.survival import parse_survival
     from planner.units import parse_bytes
 
     question = Question(
@@ -51,6 +53,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
         topology=flags.pop("topology_text"),
         redundant=_redundant(redundant),
         kv_floor_bytes=parse_bytes(kv_floor),
+        survive=parse_survival(survive) if survive is not None else None,
         **flags,
     )
     with progress_bar("solve") as progress:

@@ -11,6 +11,8 @@ from planner.cost import Cost
 from planner.plan import Plan
 from planner.plan_file import memory_to_dict
 from planner.problem import Problem
+from planner.report.loss import loss_table
+from planner.survival import Survival
 from planner.units import human_bytes, human_seconds
 
 WORTH_IT = 0.01  # a gain below this share of the step is called no gain
@@ -18,17 +20,31 @@ WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
     """Everything a person needs to decide whether to load the plan."""
-    return Group(_headline(plan), costs_table(plan), layers_table(plan, worst), _evidence(plan))
+    after = [loss_table(plan.after_loss)] if plan.after_loss else []
+    return Group(_headline(plan), costs_table(plan), *after, layers_table(plan, worst), _evidence(plan))
 
 
 def verdict(plan: Plan) -> str:
     """One sentence: is the plan worth loading, on load it was not fitted to where there is some?"""
-    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
+    if plan.problem.survive and not any(baseline.survives for baseline in plan.baselines):
+        return _price_of_survival(plan, plan.problem.survive)
+    best = min(
+        (baseline for baseline in plan.baselines if baseline.survives),
+        key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name),
+    )
     before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
     gain, where = 1 - after / before, "held-out" if plan.held_out else "fitted"
     if gain < WORTH_IT:
         return f"Doing nothing wins: '{best.name}' is predicted {human_seconds(before)} a step on {where} load, this plan {human_seconds(after)}."
     return f"The plan is predicted to take {gain:.1%} less time a step than the best default ('{best.name}') on {where} load."
+
+
+def _price_of_survival(plan: Plan, survive: Survival) -> str:
+    """What the step takes beside the fastest default, which would lose experts."""
+    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
+    before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
+    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step than '{best.name}'"
+    return f"No default placement survives the loss of {survive}; the plan does, and is predicted to take {change}."
 
 
 def costs_table(plan: Plan) -> Table:

@@ -1,0 +1,44 @@
+"""What is left after a loss, as a table for a terminal."""
+
+from rich.table import Table
+
+from planner.loss import AfterLoss, Loss
+from planner.units import human_seconds
+
+SHOWN_GPUS = 8  # of a lost node
+
+
+def loss_table(found: AfterLoss) -> Table:
+    """Before, worst and mean. The survivors of an expert share evenly, under every engine's rule."""
+    where = "held-out" if found.held_out else "fitted"
+    table = Table(title=f"After the loss of {found.survive}: every expert has a slot; {where} load, survivors share evenly", title_justify="left")
+    for name in ("loss", "GPUs lost", "max/mean", "step", "against before"):
+        table.add_column(name, justify="left" if name in ("loss", "GPUs lost") else "right")
+    for name, loss in (("none", found.whole), ("worst balance", found.worst_balance), ("slowest", found.slowest)):
+        table.add_row(name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, found.whole.total_seconds))
+    table.add_row("mean", "", *_cells(found.mean_max_over_mean, found.mean_seconds, found.whole.total_seconds))
+    table.caption = f"{coverage(found)}; every rank that is left brings as many tokens as before, nothing is re-planned"
+    table.caption_justify = "left"
+    return table
+
+
+def coverage(found: AfterLoss) -> str:
+    """How many of the possible losses were looked at.
+
+    A sample is never called the worst of all.
+    """
+    looked = (
+        f"balance of all {found.losses:,} losses"
+        if found.exact
+        else f"balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps)"
+    )
+    return f"{looked}, steps of {found.timed}"
+
+
+def _cells(max_over_mean: float, seconds: float, before: float) -> tuple[str, str, str]:
+    return f"{max_over_mean:.4f}", human_seconds(seconds), f"{seconds / before - 1:+.1%}"
+
+
+def _gpus(loss: Loss) -> str:
+    shown = ", ".join(map(str, loss.gpus[:SHOWN_GPUS]))
+    return shown + (f", ... ({len(loss.gpus)})" if len(loss.gpus) > SHOWN_GPUS else "")
