@@ -9,6 +9,7 @@ import numpy.typing as npt
 from planner.bound import Bound, load_bound
 from planner.constants import COMBINE, COMPUTE, DISPATCH
 from planner.cost import Cost, compute_seconds_G, cost
+from planner.curve import CurvePoint
 from planner.load import LoadProfile
 from planner.loss import AfterLoss, after_loss
 from planner.placement import Placement
@@ -37,6 +38,7 @@ class Origin:
     engine: str | None = None  # that will run it
     method: str = "given"
     notes: tuple[str, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()  # over R, where R was chosen and not given
     provenance: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -71,6 +71,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "load": load_to_dict(problem.load),
         "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,
         "topology": problem.topology.to_dict(),
+        "redundant_curve": [point.to_dict() for point in plan.origin.curve] or None,
         "notes": list(plan.origin.notes),
         "provenance": dict(plan.origin.provenance),
     }

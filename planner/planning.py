@@ -1,4 +1,4 @@
-"""From what a person asked to a judged plan: pose the problem, choose R, run a method, compare with doing nothing."""
+"""From what a person asked to a judged plan: pose the problem, run a method, compare with doing nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from planner.cost import cost
 from planner.engines import default_placement
-from planner.errors import Infeasible
 from planner.load import LoadProfile
 from planner.load_split import merge_windows
 from planner.model import ModelSpec
@@ -24,12 +23,9 @@ from planner.solve.settle import settle
 from planner.survival import Survival
 from planner.topology import Topology
 
-AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
-AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
 MOST_WINDOWS = 8  # over which candidates are compared
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
-AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
 Pose = Callable[[int], Problem]
 
@@ -60,30 +56,6 @@ def poser(
         return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes, survive)
 
     return pose
-
-
-def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) -> tuple[int, str]:
-    """The fewest redundant experts whose refined plan is predicted within 2 % of the best R tried, and a sentence that says so. Fitted load only."""
-    least = -model.experts % gpus
-    seconds: dict[int, float] = {}
-    for step in range(AUTO_STEPS):
-        redundant = least + step * gpus
-        if search.progress:
-            search.progress(step / AUTO_STEPS, f"trying R = {redundant}")
-        try:
-            problem = pose(redundant)
-        except Infeasible:
-            if not seconds:
-                raise
-            break
-        if seconds and not _leaves_room(problem):
-            break
-        searched = in_expectation(problem)
-        placement = find_method("refine")(searched, seed=search.seed)
-        seconds[redundant] = float(mean_layer_seconds(searched, fitted_windows(searched), placement).sum())
-    chosen = min(count for count, found in seconds.items() if found <= min(seconds.values()) * (1 + AUTO_TOLERANCE))
-    tried = ", ".join(f"R={count} {found * 1e3:.4g} ms" for count, found in seconds.items())
-    return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
 
 
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
@@ -152,8 +124,3 @@ def fitted_windows(problem: Problem) -> list[LoadProfile]:
 def mean_layer_seconds(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
     """Predicted seconds of each layer, averaged over the windows: a placement that fits their sum alone fits none of them, nor the next."""
     return np.asarray(np.mean([cost(problem, placement, window).layer_seconds_L for window in windows], axis=0))
-
-
-def _leaves_room(problem: Problem) -> bool:
-    memory_G = np.array([gpu.model.memory_bytes for gpu in problem.topology.gpus])
-    return bool((problem.free_bytes_G >= AUTO_FREE_SHARE * memory_G).all())

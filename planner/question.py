@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from planner.load_split import split_windows
 from planner.model import ModelSpec
 from planner.plan import Origin, Plan
 from planner.plan_file import read_plan
-from planner.planning import Search, choose_redundant, make_plan, poser
-from planner.problem import Problem, Workload
+from planner.planning import Pose, Search, make_plan, poser
+from planner.problem import Problem, Workload, least_redundant
+from planner.redundancy import redundant_curve
 from planner.solve import Progress
 from planner.survival import Survival
 from planner.topology import Topology
@@ -52,8 +54,19 @@ class Question:
     survive: Survival | None = None
 
 
-def answer(question: Question, progress: Progress | None = None) -> Plan:
-    """Look everything up, solve and judge."""
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A question with everything looked up; only R is open."""
+
+    pose: Pose
+    least_redundant: int
+    held_out_load: LoadProfile | None
+    notes: tuple[str, ...]
+    provenance: Mapping[str, object]
+
+
+def posed(question: Question) -> Posed:
+    """Look everything up. BadInput names what is not found."""
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
@@ -62,15 +75,21 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes, survive=question.survive)
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model))
+    least = least_redundant(model, topology, question.survive)
+    return Posed(pose, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
+
+
+def answer(question: Question, progress: Progress | None = None) -> Plan:
+    """Look everything up, solve and judge."""
+    asked = posed(question)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
-    redundant = question.redundant
-    redundant_notes: tuple[str, ...] = ()
-    if redundant is None:
-        redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
-        redundant_notes = (why,)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes)
-    origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
-    return make_plan(pose, redundant, search, origin, held_out_load)
+    origin = Origin(question.engine, question.method, asked.notes, provenance=asked.provenance)
+    if question.redundant is not None:
+        return make_plan(asked.pose, question.redundant, search, origin, asked.held_out_load)
+    curve = redundant_curve(asked.pose, asked.least_redundant, search, asked.held_out_load)
+    origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
+    return make_plan(asked.pose, curve.redundant, search, origin, asked.held_out_load)
 
 
 def re_evaluate(
