@@ -1,7 +1,7 @@
 """What one host is made of, and the fabric between hosts. Values only: frozen, checked once, GPUs counted from 0 inside their node."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from planner.errors import BadInput
@@ -151,7 +151,7 @@ class Node:
         """The node with these of its GPUs, renumbered in order, and the links and NICs those use."""
         new = {gpu: index for index, gpu in enumerate(sorted(set(gpus)))}
         kept = [index for index, nic in enumerate(self.nics) if any(gpu in new for gpu in nic.gpus)]
-        nics = tuple(replace(self.nics[index], gpus=_renumbered(self.nics[index].gpus, new)) for index in kept)
+        nics = tuple(replace(self.nics[index], gpus=_renumbered(self.nics[index].gpus, new), socket=self._socket_of(index, new)) for index in kept)
         islands = tuple(island.keep(new) for island in self.nvlink.islands if any(gpu in new for gpu in island.gpus))
         pairs = tuple(replace(link, gpus=(new[link.gpus[0]], new[link.gpus[1]])) for link in self.nvlink.pairs if all(gpu in new for gpu in link.gpus))
         nvlink = NvLink(self.nvlink.kind, islands, pairs) if islands or pairs else NvLink()
@@ -162,6 +162,11 @@ class Node:
             rates, sockets = tuple(pcie.rates[gpu] for gpu in new), tuple(pcie.sockets[gpu] for gpu in new)
             pcie = replace(pcie, rates=rates, sockets=sockets, switches=tuple(switch for switch in switches if switch.gpus))
         return replace(self, gpus=tuple(self.gpus[gpu] for gpu in new), nvlink=nvlink, pcie=pcie, nics=nics)
+
+    def _socket_of(self, nic: int, kept: Container[int]) -> int | None:
+        """Where the NIC is said to be once only these GPUs are kept: it does not move where the GPU it sits beside goes."""
+        card = self.nics[nic]
+        return self.pcie.sockets[card.gpus[0]] if self.pcie and card.socket is None and card.gpus[0] not in kept else card.socket
 
 
 @dataclass(frozen=True)

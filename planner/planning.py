@@ -18,7 +18,9 @@ from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.solve import Progress, auto, cpsat, find_method
-from planner.solve.arrays import Solved
+from planner.solve.arrays import Solved, spread_nodes
+from planner.solve.disperse import disperse
+from planner.solve.packing import in_order
 from planner.solve.settle import settle
 from planner.survival import Survival
 from planner.topology import Topology
@@ -26,6 +28,8 @@ from planner.topology import Topology
 MOST_WINDOWS = 8  # over which candidates are compared
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
+LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
+PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
 
 Pose = Callable[[int], Problem]
 
@@ -85,6 +89,22 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 
 
 def _search(problem: Problem, search: Search) -> Solved:
+    found = _found(problem, search)
+    if problem.survive is None or search.method in LAYOUTS:
+        return found
+    return replace(found, placement=_dispersed(problem, problem.survive, found.placement))
+
+
+def _dispersed(problem: Problem, survive: Survival, placement: Placement) -> Placement:
+    """The placement, with the layers dispersed that this leaves as fast while nothing is lost, under the engine's own rule."""
+    node_G = problem.node_G if survive.node or spread_nodes(problem) is not None else None
+    dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G), problem.gpus)
+    dispersed = Placement(dispersed_LP, placement.layer_ids, placement.gpus)
+    fast_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
+    return Placement(np.where(fast_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+
+
+def _found(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
     if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
         searched = in_expectation(problem)

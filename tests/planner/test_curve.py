@@ -1,6 +1,5 @@
 """The curve over R: where it ends, what is chosen, and that held-out load has no say."""
 
-
 import numpy as np
 import pytest
 
