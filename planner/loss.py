@@ -31,6 +31,7 @@ class Loss:
     gpus: tuple[int, ...]
     max_over_mean: float
     total_seconds: float
+    tokens_per_s: float  # through the expert layers, of all ranks that are left
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class AfterLoss:
     worst_balance: Loss
     slowest: Loss
     mean_max_over_mean: float
-    mean_seconds: float  # over evenly spaced losses
+    mean_seconds: float  # over evenly spaced losses, and so the next
+    mean_tokens_per_s: float
 
     @property
     def exact(self) -> bool:
@@ -63,19 +65,20 @@ def after_loss(problem: Problem, placement: Placement, survive: Survival, load: 
     even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
     worst = np.argsort(-balance_K, kind="stable")[:WORST_TIMED].tolist()
     spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, min(len(sets), MOST_TIMED - WORST_TIMED if len(sets) > MOST_TIMED else MOST_TIMED))})
-    seconds = {k: _seconds(even, placement, sets[k], load) for k in sorted({*worst, *spaced})}
-    slowest = max(seconds, key=lambda k: (seconds[k], -k))
+    timed = {k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in sorted({*worst, *spaced})}
+    slowest = max(timed, key=lambda k: (timed[k].total_seconds, -k))
     return AfterLoss(
-        survive,
-        load is not None,
-        possible,
-        len(sets),
-        len(seconds),
-        Loss((), _balance(shares_LE, told, ()), cost(even, placement, load).total_seconds),
-        Loss(sets[worst[0]], float(balance_K[worst[0]]), seconds[worst[0]]),
-        Loss(sets[slowest], float(balance_K[slowest]), seconds[slowest]),
-        float(balance_K.mean()),
-        float(np.mean([seconds[k] for k in spaced])),
+        survive=survive,
+        held_out=load is not None,
+        possible=possible,
+        losses=len(sets),
+        timed=len(timed),
+        whole=_timed(even, placement, (), load, _balance(shares_LE, told, ())),
+        worst_balance=timed[worst[0]],
+        slowest=timed[slowest],
+        mean_max_over_mean=float(balance_K.mean()),
+        mean_seconds=float(np.mean([timed[k].total_seconds for k in spaced])),
+        mean_tokens_per_s=float(np.mean([timed[k].tokens_per_s for k in spaced])),
     )
 
 
@@ -125,6 +128,7 @@ def _balance(shares_LE: Floats, placement: Placement, lost: tuple[int, ...]) -> 
     return float(load_LG.max(axis=1).sum() / load_LG.mean(axis=1).sum())
 
 
-def _seconds(even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None) -> float:
-    left = replace(even, topology=even.topology.without(lost))
-    return cost(left, surviving(placement, lost), load).total_seconds
+def _timed(even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None, max_over_mean: float) -> Loss:
+    left = replace(even, topology=even.topology.without(lost)) if lost else even
+    seconds = cost(left, surviving(placement, lost), load).total_seconds
+    return Loss(lost, max_over_mean, seconds, left.gpus * even.workload.tokens_per_rank / seconds)

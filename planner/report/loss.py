@@ -11,15 +11,20 @@ SHOWN_GPUS = 8  # of a lost node
 def loss_table(found: AfterLoss) -> Table:
     """Before, worst and mean. The survivors of an expert share evenly, under every engine's rule."""
     where = "held-out" if found.held_out else "fitted"
-    table = Table(title=f"After the loss of {found.survive}: every expert has a slot; {where} load, survivors share evenly", title_justify="left")
-    for name in ("loss", "GPUs lost", "max/mean", "step", "against before"):
+    table = Table(title=f"After the loss of {found.survive} ({where} load)", title_justify="left")
+    for name in ("loss", "GPUs lost", "max/mean", "step", "tokens/s against before"):
         table.add_column(name, justify="left" if name in ("loss", "GPUs lost") else "right")
     for name, loss in (("none", found.whole), ("worst balance", found.worst_balance), ("slowest", found.slowest)):
-        table.add_row(name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, found.whole.total_seconds))
-    table.add_row("mean", "", *_cells(found.mean_max_over_mean, found.mean_seconds, found.whole.total_seconds))
-    table.caption = f"{coverage(found)}; every rank that is left brings as many tokens as before, nothing is re-planned"
-    table.caption_justify = "left"
+        table.add_row(name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, loss.tokens_per_s / found.whole.tokens_per_s))
+    table.add_row("mean", "", *_cells(found.mean_max_over_mean, found.mean_seconds, found.mean_tokens_per_s / found.whole.tokens_per_s))
     return table
+
+
+def loss_note(found: AfterLoss) -> str:
+    """What the table rests on."""
+    return (
+        f"Every expert keeps a slot; the survivors share its load evenly, ranks left bring as many tokens as before, nothing is re-planned. {coverage(found)}."
+    )
 
 
 def coverage(found: AfterLoss) -> str:
@@ -30,13 +35,13 @@ def coverage(found: AfterLoss) -> str:
     looked = (
         f"balance of all {found.losses:,} losses"
         if found.exact
-        else f"balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps)"
+        else f"Balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps)"
     )
     return f"{looked}, steps of {found.timed}"
 
 
-def _cells(max_over_mean: float, seconds: float, before: float) -> tuple[str, str, str]:
-    return f"{max_over_mean:.4f}", human_seconds(seconds), f"{seconds / before - 1:+.1%}"
+def _cells(max_over_mean: float, seconds: float, tokens: float) -> tuple[str, str, str]:
+    return f"{max_over_mean:.4f}", human_seconds(seconds), f"{tokens:.1%}"
 
 
 def _gpus(loss: Loss) -> str:

@@ -12,7 +12,7 @@ from planner.plan import Plan
 from planner.plan_file import memory_to_dict
 from planner.problem import Problem
 from planner.report.curve import curve_table
-from planner.report.loss import loss_table
+from planner.report.loss import loss_note, loss_table
 from planner.survival import Survival
 from planner.units import human_bytes, human_seconds
 
@@ -21,7 +21,7 @@ WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
     """Everything a person needs to decide whether to load the plan."""
-    after = [loss_table(plan.after_loss)] if plan.after_loss else []
+    after: list[RenderableType] = [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))] if plan.after_loss else []
     if plan.origin.curve:
         after.append(curve_table(plan.origin.curve, plan.problem.redundant))
     return Group(_headline(plan), costs_table(plan), *after, layers_table(plan, worst), _evidence(plan))

@@ -49,7 +49,9 @@ def test_worst_and_mean_are_those_of_every_loss(problem: Problem) -> None:
         assert found.slowest.total_seconds == pytest.approx(max(priced.total_seconds for priced in costs.values()))
         assert found.mean_seconds == pytest.approx(np.mean([priced.total_seconds for priced in costs.values()]))
     for loss in (found.worst_balance, found.slowest):
-        assert loss == Loss(loss.gpus, pytest.approx(costs[loss.gpus].max_over_mean), pytest.approx(costs[loss.gpus].total_seconds))
+        seconds = costs[loss.gpus].total_seconds
+        tokens_per_s = (problem.gpus - len(loss.gpus)) * problem.workload.tokens_per_rank / seconds
+        assert loss == Loss(loss.gpus, pytest.approx(costs[loss.gpus].max_over_mean), pytest.approx(seconds), pytest.approx(tokens_per_s))
 
 
 def surviving_two(gpus: int = 8) -> tuple[Problem, Placement]:
