@@ -22,22 +22,15 @@ def loss_table(found: AfterLoss) -> Table:
 
 def loss_note(found: AfterLoss) -> str:
     """What the table rests on."""
-    return (
-        f"Every expert keeps a slot; the survivors share its load evenly, ranks left bring as many tokens as before, nothing is re-planned. {coverage(found)}."
-    )
+    rests = "Every expert keeps a slot; survivors share its load evenly, ranks left bring as many tokens as before, nothing is re-planned."
+    return f"{rests} {coverage(found)}."
 
 
 def coverage(found: AfterLoss) -> str:
-    """How many of the possible losses were looked at.
-
-    A sample is never called the worst of all.
-    """
-    looked = (
-        f"balance of all {found.losses:,} losses"
-        if found.exact
-        else f"Balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps)"
-    )
-    return f"{looked}, steps of {found.timed}"
+    """How many of the possible losses were looked at; a sample is never called all."""
+    if found.exact:
+        return f"Balance of all {found.losses:,} losses, steps of {found.timed}"
+    return f"Balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps), steps of {found.timed}"
 
 
 def _cells(max_over_mean: float, seconds: float, tokens: float) -> tuple[str, str, str]:
