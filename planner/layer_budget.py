@@ -63,7 +63,7 @@ class BudgetReport:
             ("unequal", int(self.unequal.extra_L.sum()), spread_by, self.unequal.seconds),
         )
         lines = [f"{self.total_redundant} redundant experts over {len(self.layer_ids)} layers on {self.gpus} GPUs, {self.experts} experts a layer"]
-        lines += [f"{name:<8} rows: {human_seconds(seconds)} a step with {self.redundant(extra)} redundant ({how})" for name, extra, how, seconds in rows]
+        lines += [f"{name + ' rows:':<13} {human_seconds(seconds)} a step with {self.redundant(extra)} redundant ({how})" for name, extra, how, seconds in rows]
         lines.append(f"fitted load: unequal rows take {_change(self.equal_seconds, self.unequal.seconds)}")
         if self.held_out_seconds:
             before, after = self.held_out_seconds

@@ -18,9 +18,9 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.survival import Survival, loss_sets
 
-LOSS_WORK = 40_000_000  # slots looked at over all losses and layers: about a second
-MOST_TIMED = 32  # losses whose step is predicted: the worst balanced, and others evenly spaced
-WORST_TIMED = 8
+LOSS_WORK = 80_000_000  # slots looked at over all losses and layers: a few seconds
+MOST_TIMED = 32  # losses whose step is predicted: the worst balanced, a quarter of them, and others evenly spaced
+TIMED_WORK = 500_000_000  # cells of traffic matrices that these predictions may take
 Floats = npt.NDArray[np.float64]
 
 
@@ -63,8 +63,9 @@ def after_loss(problem: Problem, placement: Placement, survive: Survival, load: 
     sets = _losses(problem, survive, possible, (shares_LE, told))
     balance_K = np.array([_balance(shares_LE, told, lost) for lost in sets])
     even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
-    worst = np.argsort(-balance_K, kind="stable")[:WORST_TIMED].tolist()
-    spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, min(len(sets), MOST_TIMED - WORST_TIMED if len(sets) > MOST_TIMED else MOST_TIMED))})
+    most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
+    worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
+    spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, len(sets) if len(sets) <= most else most - most // 4)})
     timed = {k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in sorted({*worst, *spaced})}
     slowest = max(timed, key=lambda k: (timed[k].total_seconds, -k))
     return AfterLoss(

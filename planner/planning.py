@@ -92,13 +92,13 @@ def _search(problem: Problem, search: Search) -> Solved:
     found = _found(problem, search)
     if problem.survive is None or search.method in LAYOUTS:
         return found
-    return replace(found, placement=_dispersed(problem, problem.survive, found.placement))
+    return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
 
 
-def _dispersed(problem: Problem, survive: Survival, placement: Placement) -> Placement:
+def _dispersed(problem: Problem, survive: Survival, placement: Placement, progress: Progress | None) -> Placement:
     """The placement, with the layers dispersed that this leaves as fast while nothing is lost, under the engine's own rule."""
     node_G = problem.node_G if survive.node or spread_nodes(problem) is not None else None
-    dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G), problem.gpus)
+    dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G, progress), problem.gpus)
     dispersed = Placement(dispersed_LP, placement.layer_ids, placement.gpus)
     fast_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
     return Placement(np.where(fast_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)

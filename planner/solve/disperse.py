@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.solve import Progress
 from planner.solve.packing import Ints, Loads, replica_values
 
 SLACK = 5e-3  # of the peak that a swap may cost while nothing is lost
@@ -36,14 +37,16 @@ class _State:
         return len(self.expert_P) // len(self.place_G)
 
 
-def disperse(load_LE: Loads, expert_LP: Ints, place_G: Ints, node_G: Ints | None = None) -> Ints:
+def disperse(load_LE: Loads, expert_LP: Ints, place_G: Ints, node_G: Ints | None = None, progress: Progress | None = None) -> Ints:
     """expert_LP with no layer's worst GPU after the loss of a place higher, and no peak before it higher by more than SLACK.
 
     With `node_G` experts stay on their nodes. Every expert must have slots at two places. Nothing is drawn; ties go to the lower slot.
     """
     dispersed_LP = expert_LP.copy()
     gpus, places = len(place_G), int(place_G.max()) + 1
-    for load_E, expert_P in zip(load_LE, dispersed_LP, strict=True):
+    for layer, (load_E, expert_P) in enumerate(zip(load_LE, dispersed_LP, strict=True)):
+        if progress is not None:
+            progress(layer / len(load_LE), "dispersal")
         state = _state(load_E, expert_P, place_G, places)
         limit = float(state.total_G.max()) * (1 + SLACK)
         left = float(state.total_G.sum()) / (gpus - np.bincount(place_G).min())

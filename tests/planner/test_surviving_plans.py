@@ -121,3 +121,10 @@ def test_judged_refuses_a_method_that_forgets_a_loss() -> None:
     row = [0, 1, 2, 0, 1, 3, 1, 2, 3, 1, 2, 3]  # expert 0 on two GPUs
     with pytest.raises(AssertionError, match="broke the rule 'survive'"):
         judged(problem, Placement(np.array([row]), (0,), 4))
+
+
+def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Dispersal draws nothing, and a sample of losses is drawn alike."""
+    for name in ("a.json", "b.json"):
+        plan_file(tmp_path / name, "--survive", "2", "--method", "refine")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
