@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.solve.packing import Ints, Loads, pack, peaks, replica_values
-from planner.solve.swaps import balance, least_peaks
+from planner.solve.swaps import balance, least_peaks, tolerances
 
 CHOICES = ((0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))  # n-th heaviest receives, m-th cheapest gives
 ROUNDS = 3  # through all choices
-SWEEPS = 40  # of swaps after each move; enough to tell good counts from bad ones
-WORTH = 1e-3  # above its least peak a layer is worth the work
+SWEEPS = 80  # of swaps after each move; enough to tell good counts from bad ones
+WORTH = 2  # tolerances above its least peak a layer is worth the work
 
 
 def move_replicas(
@@ -32,7 +32,7 @@ def move_replicas(
     expert_LP = expert_LP.copy()
     least_LE = np.broadcast_to(np.asarray(least_per_expert, dtype=np.int64), load_LE.shape)
     value_LP, _ = replica_values(load_LE, expert_LP)
-    goal_L = least_peaks(value_LP, gpus, None if speed_G is None else speed_G[None]) * (1 + WORTH)
+    goal_L = least_peaks(value_LP, gpus, None if speed_G is None else speed_G[None]) * (1 + WORTH * tolerances(value_LP, gpus))
     peak_L = peaks(load_LE, expert_LP, gpus, speed_G)
     failed_L = np.zeros(len(load_LE), dtype=np.int64)
     for attempt in range(ROUNDS * len(CHOICES)):

@@ -1,6 +1,6 @@
-"""Refinement: swap two replicas between a hot and a cold GPU, for many pairs of GPUs and all layers at once, until the busiest GPU is near its goal.
+"""Refinement: swap two replicas between a hot and a cold GPU, for many pairs of GPUs and all layers at once, until no GPU is above its goal.
 
-Shapes: L layers, E experts, G GPUs, S slots a GPU, N nodes; C = L * G columns, one a GPU of a layer; H hot columns, K cold partners of each.
+Shapes: L layers, E experts, G GPUs, S slots a GPU, M nodes; C = L * G columns, one a GPU of a layer; N pairs of a hot column and a cold one.
 The slot axis comes first, because NumPy is several times faster when the long axis is last.
 """
 
@@ -9,31 +9,35 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.solve.dealing import lightest_first
 from planner.solve.packing import Ints, Loads, replica_values
 
-PARTNERS = (3, 3, 7, 15)  # cold GPUs tried for each hot one, sweep by sweep: many hot GPUs with few partners first, then few with many
-TOLERANCE = 5e-4  # above its goal a layer is left alone
-PATIENCE = 16  # sweeps without a lower peak before a layer is given up
-LARGEST_TABLE = 4_000_000  # swaps looked at together; bounds memory at about 100 MB
+Flags = npt.NDArray[np.bool_]
+
+COARSEST = 5e-4  # above its goal a GPU is left alone, relative to it
+STEPS = 16  # of the same, in steps of what a swap can move
+PATIENCE = 8  # sweeps without a lower peak before a layer is given up
+LARGEST_TABLE = 4_000_000  # swaps looked at together; bounds memory at about 50 MB
 
 
 @dataclass
 class _State:
     """What the sweeps change, and how fast each column is."""
 
-    expert_SC: npt.NDArray[np.int32]
+    expert_SC: Ints
     value_SC: Loads
     total_C: Loads
+    holds_CE: Flags
     speed_C: Loads
     gpus: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Spread:
     """Copies of each expert on each node, and the least and most of them that keep an expert spread as equally as can be."""
 
     node_G: Ints
-    held_LNE: Ints
+    held_LME: Ints
     least_LE: Ints
     most_LE: Ints
 
@@ -57,13 +61,13 @@ def balance(
     speed_1G = np.ones((1, gpus)) if speed_G is None else speed_G[None]
     if node_G is None or not within_node:
         spread = None if node_G is None else _spread(expert_LP, replicas_LE, node_G)
-        return _swept(value_LP, expert_LP, np.broadcast_to(speed_1G, (layers, gpus)), sweeps, spread)
+        return _swept(_state(value_LP, expert_LP, np.broadcast_to(speed_1G, (layers, gpus)), load_LE.shape[1]), sweeps, spread)
     balanced_LGS, value_LGS = expert_LP.reshape(layers, gpus, -1).astype(np.int64), value_LP.reshape(layers, gpus, -1)
     for gpu_NX in _nodes_by_size(node_G):  # a node is a row of its own
         rows, on = layers * len(gpu_NX), gpu_NX.ravel()
         speed_RX = np.tile(speed_1G[0, gpu_NX], (layers, 1))
-        swept_RY = _swept(value_LGS[:, on].reshape(rows, -1), balanced_LGS[:, on].reshape(rows, -1), speed_RX, sweeps, None)
-        balanced_LGS[:, on] = swept_RY.reshape(layers, len(on), -1)
+        state = _state(value_LGS[:, on].reshape(rows, -1), balanced_LGS[:, on].reshape(rows, -1), speed_RX, load_LE.shape[1])
+        balanced_LGS[:, on] = _swept(state, sweeps, None).reshape(layers, len(on), -1)
     return balanced_LGS.reshape(layers, -1)
 
 
@@ -73,25 +77,34 @@ def _nodes_by_size(node_G: Ints) -> list[Ints]:
     return [np.stack([some for some in members if len(some) == size]) for size in sorted({len(some) for some in members})]
 
 
-def _swept(value_LP: Loads, expert_LP: npt.NDArray[np.integer], speed_LG: Loads, sweeps: int, spread: _Spread | None) -> Ints:
-    """expert_LP after swaps that lower the load over speed of hot GPUs, until a layer is at its goal or sweeps no longer help."""
+def _state(value_LP: Loads, expert_LP: npt.NDArray[np.integer], speed_LG: Loads, experts: int) -> _State:
     layers, gpus = speed_LG.shape
     value_SC = np.ascontiguousarray(value_LP.reshape(layers * gpus, -1).T)
-    expert_SC = np.ascontiguousarray(expert_LP.reshape(layers * gpus, -1).T.astype(np.int32))
-    state = _State(expert_SC, value_SC, value_SC.sum(axis=0), speed_LG.ravel(), gpus)
-    goal_L = least_peaks(value_LP, gpus, speed_LG) * (1 + TOLERANCE)
-    lowest_L, waited_L = np.full(layers, np.inf), np.zeros(layers, dtype=np.int64)
+    expert_SC = np.ascontiguousarray(expert_LP.reshape(layers * gpus, -1).T.astype(np.int64))
+    holds_CE = np.zeros((layers * gpus, experts), dtype=bool)
+    holds_CE[np.arange(layers * gpus), expert_SC] = True
+    return _State(expert_SC, value_SC, value_SC.sum(axis=0), holds_CE, speed_LG.ravel(), gpus)
+
+
+def _swept(state: _State, sweeps: int, spread: _Spread | None) -> Ints:
+    """expert_LP after swaps that lower the load over speed of hot GPUs, until none is above its goal or sweeps no longer help."""
+    gpus, layers = state.gpus, len(state.total_C) // state.gpus
+    speed_LG = state.speed_C.reshape(layers, gpus)
+    value_LP = state.value_SC.T.reshape(layers, -1)
+    goal_L = least_peaks(value_LP, gpus, speed_LG) * (1 + tolerances(value_LP, gpus))
+    lowest_L, waited_L, idle_L = np.full(layers, np.inf), np.zeros(layers, dtype=np.int64), np.zeros(layers, dtype=np.int64)
     for sweep in range(sweeps if gpus > 1 else 0):
-        paced_LG = (state.total_C / state.speed_C).reshape(layers, gpus)
-        peak_L = paced_LG.max(axis=1)
+        paced_LG = state.total_C.reshape(layers, gpus) / speed_LG
+        peak_L, hot_L = paced_LG.max(axis=1), (paced_LG > goal_L[:, None]).sum(axis=1)
         waited_L = np.where(peak_L < lowest_L * (1 - 1e-9), 0, waited_L + 1)
         lowest_L = np.minimum(lowest_L, peak_L)
-        rows = np.flatnonzero((peak_L > goal_L) & (waited_L <= PATIENCE))
+        rows = np.flatnonzero((hot_L > 0) & (waited_L <= PATIENCE) & (idle_L < hot_L))  # after as many idle sweeps all pairs have been tried
         if not len(rows):
             break
-        for hot_H, cold_KH in _pairings(paced_LG, rows, sweep, len(state.value_SC)):
-            _swap(state, hot_H, cold_KH, spread)
-    return state.expert_SC.T.reshape(layers, -1).astype(np.int64)
+        hot_N, cold_N = _pairs(paced_LG[rows], rows, np.minimum(hot_L[rows], gpus // 2), sweep)
+        idle_L += 1
+        idle_L[_swap(state, hot_N, cold_N, spread)] = 0
+    return state.expert_SC.T.reshape(layers, -1)
 
 
 def least_peaks(value_LP: Loads, gpus: int, speed_LG: Loads | None = None) -> Loads:
@@ -104,81 +117,103 @@ def least_peaks(value_LP: Loads, gpus: int, speed_LG: Loads | None = None) -> Lo
     return least_L
 
 
+def tolerances(value_LP: Loads, gpus: int) -> Loads:
+    """How near to its least peak a layer is worth the work: some steps between the amounts that swaps of a GPU can move, relative to its mean load."""
+    slots = value_LP.shape[1]
+    swaps = slots * slots // gpus  # of one GPU, about
+    mean_L = value_LP.sum(axis=1) / gpus
+    step_L = value_LP.std(axis=1) / np.where(mean_L > 0, mean_L, 1.0) / swaps
+    tolerance_L: Loads = np.minimum(step_L * STEPS, COARSEST)
+    return tolerance_L
+
+
 def _spread(expert_LP: npt.NDArray[np.integer], replicas_LE: Ints, node_G: Ints) -> _Spread:
     layers, experts = replicas_LE.shape
     nodes = int(node_G.max()) + 1
     node_P = np.repeat(node_G, expert_LP.shape[1] // len(node_G))
     cell_LP = (np.arange(layers)[:, None] * nodes + node_P) * experts + expert_LP
-    held_LNE = np.bincount(cell_LP.ravel(), minlength=layers * nodes * experts).reshape(layers, nodes, experts)
-    return _Spread(node_G, held_LNE, replicas_LE // nodes, -(-replicas_LE // nodes))
+    held_LME = np.bincount(cell_LP.ravel(), minlength=layers * nodes * experts).reshape(layers, nodes, experts)
+    return _Spread(node_G, held_LME, replicas_LE // nodes, -(-replicas_LE // nodes))
 
 
-def _pairings(paced_LG: Loads, rows: Ints, sweep: int, slots: int) -> list[tuple[Ints, Ints]]:
-    """Hot columns and their cold partners, every column in at most one group. Partners rotate from sweep to sweep."""
-    gpus = paced_LG.shape[1]
-    partners = min(PARTNERS[sweep % len(PARTNERS)], gpus - 1)
-    hot = gpus // (partners + 1)
-    at_once = max(LARGEST_TABLE // (hot * partners * slots**2), 1)
-    groups = []
-    for start in range(0, len(rows), at_once):
-        some = rows[start : start + at_once]
-        column_RG = np.argsort(paced_LG[some], axis=1, kind="stable") + some[:, None] * gpus
-        rotated = (np.arange(hot * partners) + sweep) % (gpus - hot)
-        groups.append((column_RG[:, gpus - hot :].T.ravel(), column_RG[:, rotated].T.reshape(partners, -1)))
-    return groups
+def _pairs(paced_RG: Loads, rows: Ints, hot_R: Ints, sweep: int) -> tuple[Ints, Ints]:
+    """hot_N and cold_N: every cold column of these rows with one of the hot columns of its row. Which one changes from sweep to sweep."""
+    gpus = paced_RG.shape[1]
+    column_RG = lightest_first(paced_RG) + rows[:, None] * gpus
+    place_RG = gpus - 1 - (np.arange(gpus) + sweep) % hot_R[:, None]
+    cold_RG = np.arange(gpus) < gpus - hot_R[:, None]
+    return np.take_along_axis(column_RG, place_RG, axis=1)[cold_RG], column_RG[cold_RG]
 
 
-def _swap(state: _State, hot_H: Ints, cold_KH: Ints, spread: _Spread | None) -> None:
-    """For every hot column the one swap with any of its partners that leaves the lower peak of the two, where it lowers the hot one."""
-    slots = len(state.value_SC)
-    hot_expert_SKH, cold_expert_SKH = state.expert_SC[:, hot_H][:, None], state.expert_SC[:, cold_KH]
-    same_SSKH = hot_expert_SKH[:, None] == cold_expert_SKH[None]
-    hot_stays_SKH, cold_stays_SKH = same_SSKH.any(axis=1), same_SSKH.any(axis=0)
+def _swap(state: _State, hot_N: Ints, cold_N: Ints, spread: _Spread | None) -> Ints:
+    """For every hot column the one swap with any of its partners that leaves the lower peak of the two, where it lowers the hot one. Returns the layers."""
+    hot_total_N, cold_total_N, hot_speed_N, cold_speed_N = state.total_C[hot_N], state.total_C[cold_N], state.speed_C[hot_N], state.speed_C[cold_N]
+    level_N = (hot_total_N + cold_total_N) / (hot_speed_N + cold_speed_N)  # load over speed of both, were loads divisible
+    hot_expert_SN, cold_expert_SN = state.expert_SC[:, hot_N], state.expert_SC[:, cold_N]
+    hot_stays_SN, cold_stays_SN = state.holds_CE[cold_N, hot_expert_SN], state.holds_CE[hot_N, cold_expert_SN]
     if spread is not None:
-        hot_stays_SKH |= _crowds(spread, hot_expert_SKH, hot_H[None], cold_KH, state.gpus)
-        cold_stays_SKH |= _crowds(spread, cold_expert_SKH, cold_KH, hot_H[None], state.gpus)
-    hot_total_H, cold_total_KH = state.total_C[hot_H], state.total_C[cold_KH]
-    hot_speed_H, cold_speed_KH = state.speed_C[hot_H], state.speed_C[cold_KH]
-    level_KH = (hot_total_H + cold_total_KH) / (hot_speed_H + cold_speed_KH)  # load over speed of both, were loads divisible
-    ideal_KH = hot_total_H - level_KH * hot_speed_H  # the amount that moves then
-    give_SKH = np.where(hot_stays_SKH, np.inf, state.value_SC[:, hot_H][:, None] - ideal_KH)
-    take_SKH = np.where(cold_stays_SKH, -np.inf, state.value_SC[:, cold_KH])
-    miss_SSKH = give_SKH[:, None] - take_SKH[None]
-    np.abs(miss_SSKH, out=miss_SSKH)
-    miss_XKH = miss_SSKH.reshape(slots * slots, *cold_KH.shape)
-    peak_KH = level_KH + miss_XKH.min(axis=0) / np.minimum(hot_speed_H, cold_speed_KH)  # no less than that of the two GPUs after their best swap
-    partner_H = peak_KH.argmin(axis=0)
-    better = np.flatnonzero(peak_KH[partner_H, np.arange(len(hot_H))] < hot_total_H / hot_speed_H * (1 - 1e-9))
-    partner = partner_H[better]
-    give, take = np.divmod(miss_XKH[:, partner, better].argmin(axis=0), slots)
-    _exchange(state, give, hot_H[better], take, cold_KH[partner, better], spread)
+        hot_stays_SN |= _crowds(spread, hot_expert_SN, hot_N, cold_N, state.gpus)
+        cold_stays_SN |= _crowds(spread, cold_expert_SN, cold_N, hot_N, state.gpus)
+    give_SN = np.where(hot_stays_SN, np.inf, state.value_SC[:, hot_N] - (hot_total_N - level_N * hot_speed_N)).astype(np.float32)
+    take_SN = np.where(cold_stays_SN, -np.inf, state.value_SC[:, cold_N]).astype(np.float32)  # take = give moves the ideal amount
+    peak_N = level_N + _least_miss(give_SN, take_SN) / np.minimum(hot_speed_N, cold_speed_N)  # no less than that of the two after their best swap
+    best_C = np.full(len(state.total_C), np.inf)
+    np.minimum.at(best_C, hot_N, peak_N)
+    pairs = np.flatnonzero((peak_N == best_C[hot_N]) & (peak_N < hot_total_N / hot_speed_N * (1 - 1e-9)))
+    pairs = pairs[np.unique(hot_N[pairs], return_index=True)[1]]  # of equal ones the first
+    miss_SSX = np.abs(give_SN[:, None, pairs] - take_SN[None, :, pairs])
+    give, take = np.divmod(miss_SSX.reshape(len(give_SN) ** 2, len(pairs)).argmin(axis=0), len(give_SN))
+    return _exchange(state, give, hot_N[pairs], take, cold_N[pairs], spread) // state.gpus
 
 
-def _crowds(spread: _Spread, expert_SKH: npt.NDArray[np.int32], from_KH: Ints, to_KH: Ints, gpus: int) -> npt.NDArray[np.bool_]:
+def _least_miss(give_SN: npt.NDArray[np.float32], take_SN: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """miss_N: over all swaps of a pair, how far the amount moved is from the ideal one at best."""
+    slots, pairs = give_SN.shape
+    miss_N = np.empty(pairs, dtype=np.float32)
+    at_once = max(LARGEST_TABLE // slots**2, 1)
+    for start in range(0, pairs, at_once):
+        some = slice(start, start + at_once)
+        miss_SSX = give_SN[:, None, some] - take_SN[None, :, some]
+        np.abs(miss_SSX, out=miss_SSX)
+        miss_N[some] = miss_SSX.reshape(slots * slots, -1).min(axis=0)
+    return miss_N
+
+
+def _crowds(spread: _Spread, expert_SN: Ints, from_N: Ints, to_N: Ints, gpus: int) -> Flags:
     """Whether moving the expert would leave one node with too many of its replicas, or another with too few."""
-    row_KH, source_KH, target_KH = to_KH // gpus, spread.node_G[from_KH % gpus], spread.node_G[to_KH % gpus]
-    full = spread.held_LNE[row_KH, target_KH, expert_SKH] >= spread.most_LE[row_KH, expert_SKH]
-    scarce = spread.held_LNE[row_KH, source_KH, expert_SKH] <= spread.least_LE[row_KH, expert_SKH]
-    crowds: npt.NDArray[np.bool_] = (source_KH != target_KH) & (full | scarce)
-    return crowds
+    row_N, source_N, target_N = to_N // gpus, spread.node_G[from_N % gpus], spread.node_G[to_N % gpus]
+    full_SN = spread.held_LME[row_N, target_N, expert_SN] >= spread.most_LE[row_N, expert_SN]
+    scarce_SN = spread.held_LME[row_N, source_N, expert_SN] <= spread.least_LE[row_N, expert_SN]
+    crowds_SN: Flags = (source_N != target_N) & (full_SN | scarce_SN)
+    return crowds_SN
 
 
-def _exchange(state: _State, give: Ints, hot: Ints, take: Ints, cold: Ints, spread: _Spread | None) -> None:
-    if spread is not None:  # two moves of one expert in one sweep were judged apart and could crowd a node together
-        gpus = state.gpus
-        layer = hot // gpus
-        experts = spread.most_LE.shape[1]
-        keys = np.stack([layer * experts + state.expert_SC[give, hot], layer * experts + state.expert_SC[take, cold]])
-        first = np.zeros(keys.size, dtype=bool)
-        first[np.unique(keys.ravel(), return_index=True)[1]] = True
-        kept = first.reshape(keys.shape).all(axis=0)
-        give, hot, take, cold, layer, keys = give[kept], hot[kept], take[kept], cold[kept], layer[kept], keys[:, kept]
-        hot_node, cold_node, (gone, come) = spread.node_G[hot % gpus], spread.node_G[cold % gpus], keys % experts
-        for node, expert, change in ((hot_node, gone, -1), (cold_node, gone, 1), (cold_node, come, -1), (hot_node, come, 1)):
-            spread.held_LNE[layer, node, expert] += change
+def _exchange(state: _State, give: Ints, hot: Ints, take: Ints, cold: Ints, spread: _Spread | None) -> Ints:
+    """Do these swaps, every column in one at most. Returns the hot columns."""
     expert_SC, value_SC = state.expert_SC, state.value_SC
     moved = value_SC[give, hot] - value_SC[take, cold]
-    expert_SC[give, hot], expert_SC[take, cold] = expert_SC[take, cold], expert_SC[give, hot]
+    kept = np.maximum((state.total_C[hot] - moved) / state.speed_C[hot], (state.total_C[cold] + moved) / state.speed_C[cold])
+    lower = kept < state.total_C[hot] / state.speed_C[hot]  # the table is in single precision
+    if spread is not None:
+        lower &= _once_a_layer(expert_SC[give, hot], expert_SC[take, cold], hot // state.gpus, state.holds_CE.shape[1])
+    give, hot, take, cold, moved = give[lower], hot[lower], take[lower], cold[lower], moved[lower]
+    gone, come = expert_SC[give, hot], expert_SC[take, cold]
+    if spread is not None:
+        layer, hot_node, cold_node = hot // state.gpus, spread.node_G[hot % state.gpus], spread.node_G[cold % state.gpus]
+        for node, expert, change in ((hot_node, gone, -1), (cold_node, gone, 1), (cold_node, come, -1), (hot_node, come, 1)):
+            spread.held_LME[layer, node, expert] += change
+    state.holds_CE[hot, gone] = state.holds_CE[cold, come] = False
+    state.holds_CE[hot, come] = state.holds_CE[cold, gone] = True
+    expert_SC[give, hot], expert_SC[take, cold] = come, gone
     value_SC[give, hot], value_SC[take, cold] = value_SC[take, cold], value_SC[give, hot]
     state.total_C[hot] -= moved
     state.total_C[cold] += moved
+    return hot
+
+
+def _once_a_layer(gone: Ints, come: Ints, layer: Ints, experts: int) -> Flags:
+    """Which swaps move no expert that one before them moves: two moves of one expert are judged apart and could crowd a node together."""
+    keys = np.stack([layer * experts + gone, layer * experts + come])
+    first = np.zeros(keys.size, dtype=bool)
+    first[np.unique(keys.ravel(), return_index=True)[1]] = True
+    return np.asarray(first.reshape(keys.shape).all(axis=0))
