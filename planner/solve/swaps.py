@@ -16,7 +16,8 @@ Flags = npt.NDArray[np.bool_]
 
 COARSEST = 5e-4  # above its goal a GPU is left alone, relative to it
 STEPS = 16  # of the same, in steps of what a swap can move
-PATIENCE = 8  # sweeps without a lower peak before a layer is given up
+PATIENCE = 16  # sweeps without a lower peak before a layer is given up
+MOST_SLOTS_FOR_TWO = 16  # a GPU, for swaps of two replicas at once
 LARGEST_TABLE = 4_000_000  # swaps looked at together; bounds memory at about 50 MB
 
 
@@ -93,18 +94,29 @@ def _swept(state: _State, sweeps: int, spread: _Spread | None) -> Ints:
     value_LP = state.value_SC.T.reshape(layers, -1)
     goal_L = least_peaks(value_LP, gpus, speed_LG) * (1 + tolerances(value_LP, gpus))
     lowest_L, waited_L, idle_L = np.full(layers, np.inf), np.zeros(layers, dtype=np.int64), np.zeros(layers, dtype=np.int64)
+    bundles = _bundles(len(state.value_SC))
     for sweep in range(sweeps if gpus > 1 else 0):
         paced_LG = state.total_C.reshape(layers, gpus) / speed_LG
         peak_L, hot_L = paced_LG.max(axis=1), (paced_LG > goal_L[:, None]).sum(axis=1)
         waited_L = np.where(peak_L < lowest_L * (1 - 1e-9), 0, waited_L + 1)
         lowest_L = np.minimum(lowest_L, peak_L)
-        rows = np.flatnonzero((hot_L > 0) & (waited_L <= PATIENCE) & (idle_L < hot_L))  # after as many idle sweeps all pairs have been tried
-        if not len(rows):
+        open_L = (hot_L > 0) & (waited_L <= PATIENCE)
+        gear_L = idle_L // np.maximum(hot_L, 1)  # after as many idle sweeps as there are hot GPUs all pairs of GPUs have been tried
+        some = [np.flatnonzero(open_L & (gear_L == gear)) for gear in range(len(bundles))]
+        if not any(map(len, some)):
             break
-        hot_N, cold_N = _pairs(paced_LG[rows], rows, np.minimum(hot_L[rows], gpus // 2), sweep)
         idle_L += 1
-        idle_L[_swap(state, hot_N, cold_N, spread)] = 0
+        for rows, bundle_XB in zip(some, bundles, strict=True):
+            if len(rows):
+                hot_N, cold_N = _pairs(paced_LG[rows], rows, np.minimum(hot_L[rows], gpus // 2), sweep)
+                idle_L[_swap(state, hot_N, cold_N, bundle_XB, spread)] = 0
     return state.expert_SC.T.reshape(layers, -1)
+
+
+def _bundles(slots: int) -> list[Ints]:
+    """What one swap exchanges, as slots of a GPU: one replica, and, where that no longer helps and the table is not too large, two at once."""
+    two_X2 = np.stack(np.triu_indices(slots, 1), axis=1)
+    return [np.arange(slots)[:, None], two_X2] if 4 <= slots <= MOST_SLOTS_FOR_TWO else [np.arange(slots)[:, None]]
 
 
 def least_peaks(value_LP: Loads, gpus: int, speed_LG: Loads | None = None) -> Loads:
@@ -145,7 +157,7 @@ def _pairs(paced_RG: Loads, rows: Ints, hot_R: Ints, sweep: int) -> tuple[Ints, 
     return np.take_along_axis(column_RG, place_RG, axis=1)[cold_RG], column_RG[cold_RG]
 
 
-def _swap(state: _State, hot_N: Ints, cold_N: Ints, spread: _Spread | None) -> Ints:
+def _swap(state: _State, hot_N: Ints, cold_N: Ints, bundle_XB: Ints, spread: _Spread | None) -> Ints:
     """For every hot column the one swap with any of its partners that leaves the lower peak of the two, where it lowers the hot one. Returns the layers."""
     hot_total_N, cold_total_N, hot_speed_N, cold_speed_N = state.total_C[hot_N], state.total_C[cold_N], state.speed_C[hot_N], state.speed_C[cold_N]
     level_N = (hot_total_N + cold_total_N) / (hot_speed_N + cold_speed_N)  # load over speed of both, were loads divisible
@@ -154,28 +166,37 @@ def _swap(state: _State, hot_N: Ints, cold_N: Ints, spread: _Spread | None) -> I
     if spread is not None:
         hot_stays_SN |= _crowds(spread, hot_expert_SN, hot_N, cold_N, state.gpus)
         cold_stays_SN |= _crowds(spread, cold_expert_SN, cold_N, hot_N, state.gpus)
-    give_SN = np.where(hot_stays_SN, np.inf, state.value_SC[:, hot_N] - (hot_total_N - level_N * hot_speed_N)).astype(np.float32)
-    take_SN = np.where(cold_stays_SN, -np.inf, state.value_SC[:, cold_N]).astype(np.float32)  # take = give moves the ideal amount
-    peak_N = level_N + _least_miss(give_SN, take_SN) / np.minimum(hot_speed_N, cold_speed_N)  # no less than that of the two after their best swap
+    give_SN = np.where(hot_stays_SN, np.inf, state.value_SC[:, hot_N])
+    take_SN = np.where(cold_stays_SN, -np.inf, state.value_SC[:, cold_N])
+    give_XN = (_sums(give_SN, bundle_XB) - (hot_total_N - level_N * hot_speed_N)).astype(np.float32)  # give = take moves the ideal amount
+    take_XN = _sums(take_SN, bundle_XB).astype(np.float32)
+    peak_N = level_N + _least_miss(give_XN, take_XN) / np.minimum(hot_speed_N, cold_speed_N)  # no less than that of the two after their best swap
     best_C = np.full(len(state.total_C), np.inf)
     np.minimum.at(best_C, hot_N, peak_N)
     pairs = np.flatnonzero((peak_N == best_C[hot_N]) & (peak_N < hot_total_N / hot_speed_N * (1 - 1e-9)))
     pairs = pairs[np.unique(hot_N[pairs], return_index=True)[1]]  # of equal ones the first
-    miss_SSX = np.abs(give_SN[:, None, pairs] - take_SN[None, :, pairs])
-    give, take = np.divmod(miss_SSX.reshape(len(give_SN) ** 2, len(pairs)).argmin(axis=0), len(give_SN))
-    return _exchange(state, give, hot_N[pairs], take, cold_N[pairs], spread) // state.gpus
+    miss_XXM = np.abs(give_XN[:, None, pairs] - take_XN[None, :, pairs])
+    give_M, take_M = np.divmod(miss_XXM.reshape(len(give_XN) ** 2, len(pairs)).argmin(axis=0), len(give_XN))
+    return _exchange(state, bundle_XB[give_M].T, hot_N[pairs], bundle_XB[take_M].T, cold_N[pairs], spread) // state.gpus
 
 
-def _least_miss(give_SN: npt.NDArray[np.float32], take_SN: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _sums(value_SN: Loads, bundle_XB: Ints) -> Loads:
+    sum_XN = value_SN[bundle_XB[:, 0]]
+    for slot_X in bundle_XB.T[1:]:
+        sum_XN += value_SN[slot_X]
+    return sum_XN
+
+
+def _least_miss(give_XN: npt.NDArray[np.float32], take_XN: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """miss_N: over all swaps of a pair, how far the amount moved is from the ideal one at best."""
-    slots, pairs = give_SN.shape
+    bundles, pairs = give_XN.shape
     miss_N = np.empty(pairs, dtype=np.float32)
-    at_once = max(LARGEST_TABLE // slots**2, 1)
+    at_once = max(LARGEST_TABLE // bundles**2, 1)
     for start in range(0, pairs, at_once):
         some = slice(start, start + at_once)
-        miss_SSX = give_SN[:, None, some] - take_SN[None, :, some]
-        np.abs(miss_SSX, out=miss_SSX)
-        miss_N[some] = miss_SSX.reshape(slots * slots, -1).min(axis=0)
+        miss_XXM = give_XN[:, None, some] - take_XN[None, :, some]
+        np.abs(miss_XXM, out=miss_XXM)
+        miss_N[some] = miss_XXM.reshape(bundles * bundles, -1).min(axis=0)
     return miss_N
 
 
@@ -188,32 +209,32 @@ def _crowds(spread: _Spread, expert_SN: Ints, from_N: Ints, to_N: Ints, gpus: in
     return crowds_SN
 
 
-def _exchange(state: _State, give: Ints, hot: Ints, take: Ints, cold: Ints, spread: _Spread | None) -> Ints:
+def _exchange(state: _State, give_BM: Ints, hot_M: Ints, take_BM: Ints, cold_M: Ints, spread: _Spread | None) -> Ints:
     """Do these swaps, every column in one at most. Returns the hot columns."""
     expert_SC, value_SC = state.expert_SC, state.value_SC
-    moved = value_SC[give, hot] - value_SC[take, cold]
-    kept = np.maximum((state.total_C[hot] - moved) / state.speed_C[hot], (state.total_C[cold] + moved) / state.speed_C[cold])
-    lower = kept < state.total_C[hot] / state.speed_C[hot]  # the table is in single precision
+    moved_M = value_SC[give_BM, hot_M].sum(axis=0) - value_SC[take_BM, cold_M].sum(axis=0)
+    before_M, hot_after_M = state.total_C[hot_M] / state.speed_C[hot_M], (state.total_C[hot_M] - moved_M) / state.speed_C[hot_M]
+    lower_M = np.maximum(hot_after_M, (state.total_C[cold_M] + moved_M) / state.speed_C[cold_M]) < before_M  # the table is in single precision
     if spread is not None:
-        lower &= _once_a_layer(expert_SC[give, hot], expert_SC[take, cold], hot // state.gpus, state.holds_CE.shape[1])
-    give, hot, take, cold, moved = give[lower], hot[lower], take[lower], cold[lower], moved[lower]
-    gone, come = expert_SC[give, hot], expert_SC[take, cold]
+        moving_XM = np.concatenate([expert_SC[give_BM, hot_M], expert_SC[take_BM, cold_M]])
+        lower_M &= _once_a_layer(hot_M // state.gpus * state.holds_CE.shape[1] + moving_XM)
+    give_BM, hot_M, take_BM, cold_M, moved_M = give_BM[:, lower_M], hot_M[lower_M], take_BM[:, lower_M], cold_M[lower_M], moved_M[lower_M]
+    gone_BM, come_BM = expert_SC[give_BM, hot_M], expert_SC[take_BM, cold_M]
     if spread is not None:
-        layer, hot_node, cold_node = hot // state.gpus, spread.node_G[hot % state.gpus], spread.node_G[cold % state.gpus]
-        for node, expert, change in ((hot_node, gone, -1), (cold_node, gone, 1), (cold_node, come, -1), (hot_node, come, 1)):
-            spread.held_LME[layer, node, expert] += change
-    state.holds_CE[hot, gone] = state.holds_CE[cold, come] = False
-    state.holds_CE[hot, come] = state.holds_CE[cold, gone] = True
-    expert_SC[give, hot], expert_SC[take, cold] = come, gone
-    value_SC[give, hot], value_SC[take, cold] = value_SC[take, cold], value_SC[give, hot]
-    state.total_C[hot] -= moved
-    state.total_C[cold] += moved
-    return hot
+        layer_M, hot_node_M, cold_node_M = hot_M // state.gpus, spread.node_G[hot_M % state.gpus], spread.node_G[cold_M % state.gpus]
+        for node_M, expert_BM, change in ((hot_node_M, gone_BM, -1), (cold_node_M, gone_BM, 1), (cold_node_M, come_BM, -1), (hot_node_M, come_BM, 1)):
+            spread.held_LME[layer_M, node_M, expert_BM] += change
+    state.holds_CE[hot_M, gone_BM] = state.holds_CE[cold_M, come_BM] = False
+    state.holds_CE[hot_M, come_BM] = state.holds_CE[cold_M, gone_BM] = True
+    expert_SC[give_BM, hot_M], expert_SC[take_BM, cold_M] = come_BM, gone_BM
+    value_SC[give_BM, hot_M], value_SC[take_BM, cold_M] = value_SC[take_BM, cold_M], value_SC[give_BM, hot_M]
+    state.total_C[hot_M] -= moved_M
+    state.total_C[cold_M] += moved_M
+    return hot_M
 
 
-def _once_a_layer(gone: Ints, come: Ints, layer: Ints, experts: int) -> Flags:
+def _once_a_layer(key_XM: Ints) -> Flags:
     """Which swaps move no expert that one before them moves: two moves of one expert are judged apart and could crowd a node together."""
-    keys = np.stack([layer * experts + gone, layer * experts + come])
-    first = np.zeros(keys.size, dtype=bool)
-    first[np.unique(keys.ravel(), return_index=True)[1]] = True
-    return np.asarray(first.reshape(keys.shape).all(axis=0))
+    first = np.zeros(key_XM.size, dtype=bool)
+    first[np.unique(key_XM.ravel(), return_index=True)[1]] = True
+    return np.asarray(first.reshape(key_XM.shape).all(axis=0))
