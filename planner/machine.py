@@ -8,6 +8,7 @@ from planner.errors import BadInput
 from planner.figures import Evidence, GpuModel, Rate
 
 LARGEST_NODE_GPUS, LARGEST_NODE_NICS = 128, 256
+LARGEST_SPEED = 100  # of a GPU beside another of its model; more is a slip of the pen
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,17 @@ class Node:
     nics: tuple[Nic, ...] = ()
     name: str = ""
     faults: tuple[str, ...] = ()
+    speeds: tuple[float, ...] = ()  # of each GPU beside others of its model, 1.0 for nominal; empty where all are
 
     def __post_init__(self) -> None:
         where = f"node '{self.name}'" if self.name else "node"
         if not 1 <= len(self.gpus) <= LARGEST_NODE_GPUS:
             raise BadInput(f"{where}: {len(self.gpus)} GPUs; a node has 1 to {LARGEST_NODE_GPUS}")
+        if self.speeds and len(self.speeds) != len(self.gpus):
+            raise BadInput(f"{where}: {len(self.speeds)} speeds for {len(self.gpus)} GPUs; give one number, or one for each GPU")
+        for gpu, speed in enumerate(self.speeds):
+            if not (math.isfinite(speed) and 0 < speed <= LARGEST_SPEED):
+                raise BadInput(f"{where}: GPU {gpu} has the speed {speed}; it is a factor above 0 and at most {LARGEST_SPEED}, 1.0 for nominal")
         if len(self.nics) > LARGEST_NODE_NICS:
             raise BadInput(f"{where}: {len(self.nics)} NICs; a node has at most {LARGEST_NODE_NICS}")
         self.nvlink.check(where, len(self.gpus))
@@ -154,7 +161,7 @@ class Node:
             moved = {old: new for new, old in enumerate(kept)}
             switches = (replace(s, gpus=_below(s.gpus, count), nics=tuple(moved[n] for n in s.nics if n in moved)) for s in pcie.switches)
             pcie = replace(pcie, rates=pcie.rates[:count], sockets=pcie.sockets[:count], switches=tuple(switch for switch in switches if switch.gpus))
-        return replace(self, gpus=self.gpus[:count], nvlink=nvlink, pcie=pcie, nics=nics)
+        return replace(self, gpus=self.gpus[:count], nvlink=nvlink, pcie=pcie, nics=nics, speeds=self.speeds[:count])
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.cost import cost
 from planner.engines import default_placement
-from planner.errors import Infeasible
+from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
-from planner.load_split import merge_windows
+from planner.load_split import split_notes
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
+from planner.robust import robust
+from planner.score import Windows, objective_seconds_L, windows_of
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
+from planner.solve.connect import connect
+from planner.solve.level import Limits, level
+from planner.solve.packing import in_order
 from planner.solve.settle import settle
 from planner.topology import Topology
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
 AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
-MOST_WINDOWS = 8  # over which candidates are compared
-WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
@@ -43,11 +45,14 @@ class Search:
     progress: Progress | None = None
 
 
-def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
-    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit."""
+def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any) -> Pose:
+    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit.
+
+    `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
+    """
 
     def pose(redundant: int) -> Problem:
-        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes)
+        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), **limits)
 
     return pose
 
@@ -70,7 +75,7 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
             break
         searched = in_expectation(problem)
         placement = find_method("refine")(searched, seed=search.seed)
-        seconds[redundant] = float(mean_layer_seconds(searched, fitted_windows(searched), placement).sum())
+        seconds[redundant] = float(objective_seconds_L(searched, fitted_windows(searched), placement).sum())
     chosen = min(count for count, found in seconds.items() if found <= min(seconds.values()) * (1 + AUTO_TOLERANCE))
     tried = ", ".join(f"R={count} {found * 1e3:.4g} ms" for count, found in seconds.items())
     return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
@@ -79,6 +84,11 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
     problem = pose(redundant)
+    if problem.objective.robust:
+        if search.method != "auto":
+            raise BadInput(f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; use --method auto")
+        if len(problem.load.domain_names) < 2:
+            raise BadInput("--robust needs at least two domains to weigh; give --load once for each, every file a domain")
     solved = _search(problem, search)
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
@@ -91,7 +101,7 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+        origin=replace(origin, notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_rule_notes(problem, solved.placement))),
     )
 
 
@@ -103,10 +113,22 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 
 
 def _search(problem: Problem, search: Search) -> Solved:
+    found = _found(problem, search)
+    if not problem.resplittable:
+        return found
+    joined_LP = connect(problem.shares_LE, found.placement.expert_LP, problem.gpus, problem.speed_G)
+    levelled_LP = level(problem.shares_LE[None], joined_LP, Limits(problem.gpus, problem.speed_G, joined=True))
+    return replace(found, placement=Placement(in_order(levelled_LP, problem.gpus), found.placement.layer_ids, problem.gpus))
+
+
+def _found(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
-    if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
+    if search.method == "auto":  # the portfolio keeps what the objective prefers, not only what is balanced
         searched = in_expectation(problem)
-        found = auto.solve_with_bounds(searched, score=partial(mean_layer_seconds, searched, fitted_windows(searched)), **settings)
+        score = partial(objective_seconds_L, searched, fitted_windows(searched))
+        found = auto.solve_with_bounds(searched, score=score, **settings)
+        if problem.objective.robust:
+            found = replace(found, placement=robust(searched, found.placement, score, search.budget_seconds))
         return replace(found, placement=_settled(problem, found.placement))
     problem = in_expectation(problem)
     if search.method == "cpsat":
@@ -123,7 +145,11 @@ def _settled(problem: Problem, placement: Placement) -> Placement:
     if problem.replica_rule in SETTLED_BY_SEARCH or (problem.replica_rule == "nearest-static" and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE):
         return placement
     settled = settle(problem, placement)
-    faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
+    if problem.objective.robust:  # the sum of the domains says nothing of the worst
+        windows = fitted_windows(problem)
+        faster_L = objective_seconds_L(problem, windows, settled) < objective_seconds_L(problem, windows, placement)
+    else:
+        faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
     return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
 
 
@@ -132,16 +158,9 @@ def in_expectation(problem: Problem) -> Problem:
     return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
 
 
-def fitted_windows(problem: Problem) -> list[LoadProfile]:
-    """The fitted load in a few windows, one profile each; fewer where evaluating one is expensive."""
-    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
-    merged = merge_windows(problem.load, int(min(max(affordable, 1), MOST_WINDOWS)))
-    return [merged.with_windows([window]) for window in range(merged.windows)]
-
-
-def mean_layer_seconds(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
-    """Predicted seconds of each layer, averaged over the windows: a placement that fits their sum alone fits none of them, nor the next."""
-    return np.asarray(np.mean([cost(problem, placement, window).layer_seconds_L for window in windows], axis=0))
+def fitted_windows(problem: Problem) -> Windows:
+    """The fitted load in a few windows."""
+    return windows_of(problem, problem.load)
 
 
 def _leaves_room(problem: Problem) -> bool:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
+from planner.resplit import island_LG
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,19 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
     if placement.slots != problem.slots:
         yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
-    yield from row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+    broken = list(row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus))
+    yield from broken
+    if problem.resplittable and not broken:
+        yield from _apart(placement)
+
+
+def _apart(placement: Placement) -> Iterator[Violation]:
+    """Layers whose GPUs shared experts do not join, where the question asks for that."""
+    islands_LG = island_LG(placement.expert_LP, placement.gpus)
+    for row in np.flatnonzero((islands_LG > 0).any(axis=1)).tolist():
+        gpu = int(np.flatnonzero(islands_LG[row])[0])
+        text = f"layer {placement.layer_ids[row]}: no chain of shared experts joins GPU {gpu} to GPU 0, so load cannot be passed on between them"
+        yield Violation("resplittable", text, placement.layer_ids[row], gpu)
 
 
 def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:
