@@ -31,9 +31,6 @@ def read_speeds(text: str) -> dict[int, float]:
 
 def _speed(rank: Any, factor: Any, text: str) -> tuple[int, float]:
     try:
-        if isinstance(rank, bool) or isinstance(factor, bool):
-            raise ValueError(f"{rank!r}: {factor!r}")
-        speed = int(rank), float(factor)
-    except (TypeError, ValueError):
+        return int(str(rank)), float(str(factor))  # by way of text: true is no number
+    except ValueError:
         raise BadInput(f"--gpu-speed {text}: {rank!r} = {factor!r} is no rank with a factor, like 3 = 0.9") from None
-    return speed

@@ -45,8 +45,9 @@ class _Part:
 def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None) -> LoadProfile:
     """The load in files of ours or dumps of engines, with a row for every placed layer of `model`; windows of several files in the order given.
 
-    Several files are several domains; all dumps of one engine are one. A trace gives one window a sequence. `slots` says which experts the slots held, where counts are of slots. BadInput names the file, window,
-    layer, expert and value of what cannot be used.
+    Several files are several domains; all dumps of one engine are one, and a file whose windows are domains says so itself. A trace gives one window a
+    sequence. `slots` says which experts the slots held, where counts are of slots. BadInput names the file, window, layer, expert and value of what
+    cannot be used.
     """
     if not paths:
         raise BadInput("no load file was given")
@@ -148,10 +149,10 @@ def _window_names(parts: list[_Part]) -> tuple[str, ...]:
 
 
 def _domains(paths: list[Path], parts: list[_Part]) -> tuple[str, ...]:
-    """The file of each window, by its name without suffix where that tells the files apart; none where all windows come from one."""
+    """The file of each window, by its name without suffix where that tells the files apart. Of one file the window's own name, where windows are domains."""
     files = list(dict.fromkeys(paths))
     if len(files) == 1:
-        return ()
+        return tuple(name for part in parts for name in part.window_names) if {part.window_unit for part in parts} == {"domain"} else ()
     short = len({path.stem for path in files}) == len(files)
     return tuple(path.stem if short else str(path) for path, part in zip(paths, parts, strict=True) for _ in part.tokens_WLE)
 

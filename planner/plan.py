@@ -126,10 +126,11 @@ def _domain_names(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[st
 
 
 def _domain(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None) -> Domain:
-    figures: list[tuple[int, Cost | None, float | None]] = []
-    for load in (problem.load.of_domain(name), held_out_load.of_domain(name) if held_out_load else None):
-        figures.append((load.windows, cost(problem, placement, load), _objective_seconds(problem, placement, load)) if load else (0, None, None))
-    return Domain(name, *figures[0], *figures[1])
+    def figures(load: LoadProfile | None) -> tuple[int, Cost | None, float | None]:
+        found = load.of_domain(name) if load else None
+        return (found.windows, cost(problem, placement, found), _objective_seconds(problem, placement, found)) if found else (0, None, None)
+
+    return Domain(name, *figures(problem.load), *figures(held_out_load))
 
 
 def _bound(problem: Problem, proven_share_L: npt.NDArray[np.float64] | None) -> Bound:

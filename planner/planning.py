@@ -1,5 +1,6 @@
 """From what a person asked to a judged plan: pose the problem, choose R, run a method, compare with doing nothing."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,8 +18,8 @@ from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
-from planner.robust import robust
 from planner.score import Windows, objective_seconds_L, windows_of
+from planner.shift import levelled
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
 from planner.solve.connect import connect
@@ -125,11 +126,12 @@ def _found(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
     if search.method == "auto":  # the portfolio keeps what the objective prefers, not only what is balanced
         searched = in_expectation(problem)
-        score = partial(objective_seconds_L, searched, fitted_windows(searched))
+        windows = fitted_windows(searched)
+        score = partial(objective_seconds_L, searched, windows)
+        stop = None if search.budget_seconds is None else time.monotonic() + search.budget_seconds
         found = auto.solve_with_bounds(searched, score=score, **settings)
-        if problem.objective.robust:
-            found = replace(found, placement=robust(searched, found.placement, score, search.budget_seconds))
-        return replace(found, placement=_settled(problem, found.placement))
+        level_placement = levelled(searched, windows, found.placement, score, lambda: stop is None or time.monotonic() < stop)
+        return replace(found, placement=_settled(problem, level_placement))
     problem = in_expectation(problem)
     if search.method == "cpsat":
         return cpsat.solve_with_bounds(problem, **settings)

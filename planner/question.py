@@ -114,9 +114,9 @@ def re_split(plan_file: Path, load_files: tuple[Path, ...], map_file: Path | Non
     load, one window, where none are given. BadInput where there is neither. Also notes on the load.
     """
     problem, placement, value = read_plan(plan_file)
-    if load_files:
-        load = find_load(load_files, problem.model, map_file)
-        return problem, best_split(problem, placement, load), load.notes
+    if load_files or map_file:
+        given = find_load(load_files, problem.model, map_file)
+        return problem, best_split(problem, placement, given), given.notes
     load = held_out_load(value, problem.model, str(plan_file))
     if load is None:
         raise BadInput(f"{plan_file}: --best-split judges on load that the plan was not fitted to, and the plan holds none; give --load")

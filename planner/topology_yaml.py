@@ -92,7 +92,15 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
 
 
 def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:
-    optional = {"count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list, "speed": (*_NUMBER, list), "faults": list}
+    optional: dict[str, type | tuple[type, ...]] = {
+        "count": int,
+        "names": list,
+        "nvlink": dict,
+        "pcie": dict,
+        "nics": list,
+        "speed": (*_NUMBER, list),
+        "faults": list,
+    }
     check_keys(entry, where, {"gpus": (dict, list)}, optional)
     count = entry.get("count", 1)
     if not 1 <= count <= LARGEST_GPUS:

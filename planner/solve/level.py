@@ -1,6 +1,6 @@
 """Levelling: swaps of two replicas under several loads at once, until the worst GPU of the worst load is as low as swaps take it.
 
-Shapes: D loads, L layers, E experts, P slots, G GPUs, S slots of the GPU at hand. Each load's rows sum to 1, so that their peaks compare.
+Shapes: D loads, L layers, E experts, P slots, G GPUs, S slots of the hot GPU, Q slots of K cold ones. Each load's rows sum to 1, so that their peaks compare.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from planner.solve.packing import Ints, Loads
 
-MOST_SWAPS = 1000  # a layer; dozens are usual
-WORTH = 1e-6
+MOST_SWAPS = 150  # a layer; the first hundred bring nearly all there is
+WORTH = 1e-3  # a swap lowers the hot GPU by this share at least
+FEW = 8  # coldest GPUs tried first; the others where none of them serves
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,40 +32,67 @@ def level(load_DLE: Loads, expert_LP: npt.NDArray[np.integer], limits: Limits) -
 
 def _levelled(load_DE: Loads, expert_P: Ints, limits: Limits) -> Ints:
     gpus, slots = limits.gpus, len(expert_P)
-    gpu_P = np.repeat(np.arange(gpus), slots // gpus)
     speed_G = np.ones(gpus) if limits.speed_G is None else limits.speed_G
     replicas_E = np.bincount(expert_P, minlength=load_DE.shape[1])
-    value_DE = load_DE / np.maximum(replicas_E, 1)
+    value_DP = (load_DE / np.maximum(replicas_E, 1))[:, expert_P]
+    total_DG = value_DP.reshape(len(load_DE), gpus, -1).sum(axis=2)
+    held_GE = np.zeros((gpus, len(replicas_E)), dtype=bool)
+    held_GE[np.repeat(np.arange(gpus), slots // gpus), expert_P] = True
+    state = _State(expert_P, value_DP, total_DG, held_GE, replicas_E > 1)
     for _ in range(MOST_SWAPS):
-        value_DP = value_DE[:, expert_P]
-        total_DG = value_DP.reshape(len(load_DE), gpus, -1).sum(axis=2)
-        worst = float((total_DG / speed_G).max())
-        hot = int((total_DG / speed_G).max(axis=0).argmax())
-        slot_S = np.flatnonzero(gpu_P == hot)
-        change_DSP = value_DP[:, None, :] - value_DP[:, slot_S, None]
-        here_DSP = (total_DG[:, hot, None, None] + change_DSP) / speed_G[hot]
-        there_DSP = (total_DG[:, None, gpu_P] - change_DSP) / speed_G[gpu_P]
-        peak_SP = np.maximum(here_DSP, there_DSP).max(axis=0)
-        peak_SP[~_allowed_SP(expert_P, replicas_E, gpu_P, slot_S, limits)] = np.inf
-        best = int(peak_SP.argmin())
-        if not peak_SP.flat[best] < worst * (1 - WORTH):
+        busy_DG = total_DG / speed_G
+        load, hot = divmod(int(busy_DG.argmax()), gpus)
+        cold_G = np.argsort(busy_DG[load], kind="stable")[:-1] if gpus > 1 else np.empty(0, dtype=np.int64)
+        goal = busy_DG[load, hot] * (1 - WORTH)
+        if not any(_swap(state, hot, some_G, goal, speed_G, limits) for some_G in (cold_G[:FEW], cold_G[FEW:]) if len(some_G)):
             break
-        one, other = slot_S[best // slots], best % slots
-        expert_P[[one, other]] = expert_P[[other, one]]
     return expert_P
 
 
-def _allowed_SP(expert_P: Ints, replicas_E: Ints, gpu_P: Ints, slot_S: Ints, limits: Limits) -> npt.NDArray[np.bool_]:
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What swaps change, in place."""
+
+    expert_P: Ints
+    value_DP: Loads
+    total_DG: Loads
+    held_GE: npt.NDArray[np.bool_]
+    several_E: npt.NDArray[np.bool_]  # experts with more than one replica
+
+
+def _swap(state: _State, hot: int, cold_K: Ints, goal: float, speed_G: Loads, limits: Limits) -> bool:
+    """The swap of the hot GPU with one of the cold ones that leaves the lowest peak of the two in any load, if that is below the goal."""
+    size = len(state.expert_P) // limits.gpus
+    slot_S = np.arange(hot * size, (hot + 1) * size)
+    slot_Q = (cold_K[:, None] * size + np.arange(size)).ravel()
+    gpu_Q = np.repeat(cold_K, size)
+    change_DSQ = state.value_DP[:, None, slot_Q] - state.value_DP[:, slot_S, None]
+    here_DSQ = (state.total_DG[:, hot, None, None] + change_DSQ) / speed_G[hot]
+    there_DSQ = (state.total_DG[:, None, gpu_Q] - change_DSQ) / speed_G[gpu_Q]
+    peak_SQ = np.maximum(here_DSQ, there_DSQ, out=here_DSQ).max(axis=0)
+    peak_SQ[~_allowed_SQ(state, hot, slot_S, slot_Q, gpu_Q, limits)] = np.inf
+    best = int(peak_SQ.argmin())
+    if not peak_SQ.flat[best] < goal:
+        return False
+    one, other = int(slot_S[best // len(slot_Q)]), int(slot_Q[best % len(slot_Q)])
+    change_D = state.value_DP[:, other] - state.value_DP[:, one]
+    state.total_DG[:, hot] += change_D
+    state.total_DG[:, other // size] -= change_D
+    for array in (state.expert_P, state.value_DP):
+        array[..., [one, other]] = array[..., [other, one]]
+    came, went = state.expert_P[one], state.expert_P[other]
+    state.held_GE[hot, [came, went]] = True, False
+    state.held_GE[other // size, [came, went]] = False, True
+    return True
+
+
+def _allowed_SQ(state: _State, hot: int, slot_S: Ints, slot_Q: Ints, gpu_Q: Ints, limits: Limits) -> npt.NDArray[np.bool_]:
     """Whether the slot of the hot GPU and the other one may swap: no expert twice on a GPU, and what the limits say."""
-    held_GE = np.zeros((limits.gpus, len(replicas_E)), dtype=bool)
-    held_GE[gpu_P, expert_P] = True
-    hot = gpu_P[slot_S[0]]
-    allowed_SP = ~held_GE[gpu_P][:, expert_P[slot_S]].T & ~held_GE[hot, expert_P]
-    single_P = replicas_E[expert_P] == 1
-    both_single_SP = single_P[slot_S, None] & single_P
+    mine_S, theirs_Q = state.expert_P[slot_S], state.expert_P[slot_Q]
+    allowed_SQ: npt.NDArray[np.bool_] = ~state.held_GE[gpu_Q][:, mine_S].T & ~state.held_GE[hot, theirs_Q]
+    both_single_SQ: npt.NDArray[np.bool_] = ~(state.several_E[mine_S][:, None] | state.several_E[theirs_Q])
     if limits.joined:
-        return allowed_SP & both_single_SP
-    if limits.node_G is None:
-        return allowed_SP
-    node_P = limits.node_G[gpu_P]
-    return allowed_SP & (both_single_SP | (node_P[slot_S, None] == node_P))
+        allowed_SQ &= both_single_SQ
+    elif limits.node_G is not None:
+        allowed_SQ &= both_single_SQ | (limits.node_G[gpu_Q] == limits.node_G[hot])
+    return allowed_SQ
