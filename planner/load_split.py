@@ -40,9 +40,8 @@ def split_notes(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str,
 
 
 def merge_windows(load: LoadProfile, at_most: int = 16) -> LoadProfile:
-    """The same assignments in at most `at_most` windows: neighbours are summed, in groups whose sizes differ by one at most within a domain.
-
-    Never fewer than one window a domain.
+    """The same assignments in at most `at_most` windows, of each domain where there are several: neighbours are summed, in groups whose sizes differ by
+    one at most.
     """
     groups = window_groups(load, at_most)
     if len(groups) == load.windows:
@@ -61,19 +60,14 @@ def merge_windows(load: LoadProfile, at_most: int = 16) -> LoadProfile:
 
 
 def window_groups(load: LoadProfile, at_most: int) -> list[tuple[int, int]]:
-    """(first, end) of each group of neighbouring windows of one domain: at most `at_most` in all, but at least one a domain."""
+    """(first, end) of each group of neighbouring windows: at most `at_most`, of each domain where there are several."""
     if at_most < 1:
         raise BadInput(f"windows are to be merged into {at_most}; it must be at least 1")
-    runs = _domain_runs(load)
-    counts = [1] * len(runs)
-    while sum(counts) < min(at_most, load.windows):  # the next group goes where groups are largest; ties to the first domain
-        sizes = [(end - first) / count for (first, end), count in zip(runs, counts, strict=True)]
-        counts[sizes.index(max(sizes))] += 1
-    return [
-        (first + group * (end - first) // count, first + (group + 1) * (end - first) // count)
-        for (first, end), count in zip(runs, counts, strict=True)
-        for group in range(count)
-    ]
+    groups: list[tuple[int, int]] = []
+    for first, end in _domain_runs(load):
+        count = min(at_most, end - first)
+        groups += pairwise(first + group * (end - first) // count for group in range(count + 1))
+    return groups
 
 
 def _domain_runs(load: LoadProfile) -> list[tuple[int, int]]:

@@ -19,12 +19,9 @@ from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.score import Windows, objective_seconds_L, windows_of
-from planner.shift import levelled
+from planner.shift import joined, levelled
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
-from planner.solve.connect import connect
-from planner.solve.level import Limits, level
-from planner.solve.packing import in_order
 from planner.solve.settle import settle
 from planner.topology import Topology
 
@@ -62,21 +59,25 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
     """The fewest redundant experts whose refined plan is predicted within 2 % of the best R tried, and a sentence that says so. Fitted load only."""
     least = -model.experts % gpus
     seconds: dict[int, float] = {}
+    refused: Infeasible | None = None
     for step in range(AUTO_STEPS):
         redundant = least + step * gpus
         if search.progress:
             search.progress(step / AUTO_STEPS, f"trying R = {redundant}")
         try:
             problem = pose(redundant)
-        except Infeasible:
-            if not seconds:
-                raise
-            break
+        except Infeasible as error:
+            if seconds:
+                break
+            refused = refused or error  # too few for --resplittable; or too many, and then more are as well
+            continue
         if seconds and not _leaves_room(problem):
             break
         searched = in_expectation(problem)
         placement = find_method("refine")(searched, seed=search.seed)
         seconds[redundant] = float(objective_seconds_L(searched, fitted_windows(searched), placement).sum())
+    if not seconds and refused:
+        raise refused
     chosen = min(count for count, found in seconds.items() if found <= min(seconds.values()) * (1 + AUTO_TOLERANCE))
     tried = ", ".join(f"R={count} {found * 1e3:.4g} ms" for count, found in seconds.items())
     return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
@@ -94,7 +95,7 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
-        fewest = pose(least)
+        fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, resplittable=False)
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
     return judged(
         problem,
@@ -117,9 +118,7 @@ def _search(problem: Problem, search: Search) -> Solved:
     found = _found(problem, search)
     if not problem.resplittable:
         return found
-    joined_LP = connect(problem.shares_LE, found.placement.expert_LP, problem.gpus, problem.speed_G)
-    levelled_LP = level(problem.shares_LE[None], joined_LP, Limits(problem.gpus, problem.speed_G, joined=True))
-    return replace(found, placement=Placement(in_order(levelled_LP, problem.gpus), found.placement.layer_ids, problem.gpus))
+    return replace(found, placement=joined(problem, found.placement))  # whatever the method, and after settling
 
 
 def _found(problem: Problem, search: Search) -> Solved:
@@ -130,7 +129,8 @@ def _found(problem: Problem, search: Search) -> Solved:
         score = partial(objective_seconds_L, searched, windows)
         stop = None if search.budget_seconds is None else time.monotonic() + search.budget_seconds
         found = auto.solve_with_bounds(searched, score=score, **settings)
-        level_placement = levelled(searched, windows, found.placement, score, lambda: stop is None or time.monotonic() < stop)
+        start = joined(searched, found.placement) if problem.resplittable else found.placement
+        level_placement = levelled(searched, windows, start, score, lambda: stop is None or time.monotonic() < stop)
         return replace(found, placement=_settled(problem, level_placement))
     problem = in_expectation(problem)
     if search.method == "cpsat":

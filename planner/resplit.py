@@ -14,7 +14,7 @@ import numpy.typing as npt
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.replica import Shares, best_split_1P
+from planner.replica import Shares, best_split_1P, steady_split_1P
 from planner.score import windows_of
 
 Ints = npt.NDArray[np.int64]
@@ -50,18 +50,18 @@ class BestSplit:
 
     windows: int
     even_max_over_mean: float
-    static_max_over_mean: float  # weights that are best for the fitted load, kept
+    static_max_over_mean: float  # weights that are best on average over the fitted windows, kept
     resplit_max_over_mean: float  # weights that are best for each window, known beforehand: no engine can do better with this placement
     islands_L: tuple[int, ...]
 
 
 def best_split(problem: Problem, placement: Placement, judged_on: LoadProfile) -> BestSplit:
     """What the placement could reach on `judged_on` if its replicas were weighted: once, on the problem's load, or anew for each of a few windows."""
-    windows = windows_of(problem, judged_on).loads
+    fitted, windows = (windows_of(problem, load).loads for load in (problem.load, judged_on))
     total, even, static, resplit = 0.0, 0.0, 0.0, 0.0
     replicas_LE = placement.replicas_LE(problem.model.experts)
     for row, expert_P in enumerate(placement.expert_LP):
-        fitted_1P = best_split_1P(expert_P, problem.shares_LE[row], problem.gpus)
+        fitted_1P = steady_split_1P(expert_P, np.array([load.shares_LE[row] for load in fitted]), problem.gpus)
         for load in windows:
             share_E = load.shares_LE[row]
             if not load.total_LE[row].any():

@@ -14,7 +14,7 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.traffic import Floats
 
-MOST_WINDOWS = 8  # over which a placement is judged
+MOST_WINDOWS = 8  # of a domain, over which a placement is judged
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one judgement may take
 
 
@@ -28,8 +28,8 @@ class Windows:
 
 
 def windows_of(problem: Problem, load: LoadProfile) -> Windows:
-    """Neighbouring windows of a domain are summed, so that few are left: at most eight, fewer where evaluating one is expensive; at least one a domain."""
-    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
+    """Neighbouring windows of a domain are summed, so that few are left: at most eight each, fewer where evaluating one is expensive."""
+    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids) * max(len(load.domain_names), 1))
     groups = window_groups(load, int(min(max(affordable, 1), MOST_WINDOWS)))
     loads = tuple(load.with_windows(list(range(first, end))) for first, end in groups)
     return Windows(loads, tuple(end - first for first, end in groups), tuple(load.domains[first] if load.domains else "" for first, _ in groups))

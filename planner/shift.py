@@ -17,6 +17,7 @@ from planner.problem import Problem
 from planner.score import Windows
 from planner.solve import find_method
 from planner.solve.arrays import spread_nodes
+from planner.solve.connect import connect
 from planner.solve.level import Limits, level
 from planner.solve.packing import Loads, in_order, peaks
 
@@ -41,6 +42,15 @@ def levelled(problem: Problem, windows: Windows, placement: Placement, score: Sc
     return Placement(best_LP, placement.layer_ids, placement.gpus)
 
 
+def joined(problem: Problem, placement: Placement) -> Placement:
+    """The placement with shared experts joining all GPUs of every layer, and balanced again where that took swaps."""
+    expert_LP = connect(problem.shares_LE, placement.expert_LP, problem.gpus, problem.speed_G)
+    changed = np.flatnonzero((expert_LP != placement.expert_LP).any(axis=1))
+    if len(changed):
+        expert_LP[changed] = level(problem.shares_LE[None, changed], expert_LP[changed], Limits(problem.gpus, problem.speed_G, joined=True))
+    return Placement(in_order(expert_LP, problem.gpus), placement.layer_ids, placement.gpus)
+
+
 def _candidates(problem: Problem, windows: Windows, placement: Placement) -> Iterator[Placement]:
     """Levelled over windows; with several domains also over these, from the placement and from weighed sums of the domains' loads."""
     share_WLE = np.array([load.shares_LE for load in windows.loads])
@@ -53,6 +63,7 @@ def _candidates(problem: Problem, windows: Windows, placement: Placement) -> Ite
     weight_DL = np.full((domains, layers), 1 / domains)
     for _ in range(ROUNDS):
         start = _for_weights(problem, share_DLE, weight_DL)
+        start = joined(problem, start) if problem.resplittable else start
         found = _level(problem, share_DLE, start)
         yield from (found, _level(problem, share_WLE, found))
         peak_DL = np.array([peaks(share_LE, found.expert_LP, problem.gpus) for share_LE in share_DLE])
@@ -68,5 +79,5 @@ def _for_weights(problem: Problem, share_DLE: Loads, weight_DL: Loads) -> Placem
 
 
 def _level(problem: Problem, share_DLE: Loads, placement: Placement) -> Placement:
-    limits = Limits(problem.gpus, problem.speed_G, spread_nodes(problem))
+    limits = Limits(problem.gpus, problem.speed_G, spread_nodes(problem), problem.resplittable)
     return Placement(in_order(level(share_DLE, placement.expert_LP, limits), problem.gpus), placement.layer_ids, placement.gpus)

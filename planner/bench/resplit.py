@@ -1,5 +1,7 @@
 """Drift and re-split: a plan made on one window, judged on the next, with an even split and with replicas weighed anew for that window."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
@@ -47,11 +49,8 @@ def drifted(instance: Instance, rho: float, seed: int = 0) -> tuple[Problem, Loa
 
 
 def _planned(problem: Problem, *, resplittable: bool) -> Placement:
-    def pose(redundant: int) -> Problem:
-        slots_per_gpu = (problem.model.experts + redundant) // problem.gpus
-        return Problem(problem.topology, problem.model, problem.load, problem.workload, slots_per_gpu, problem.replica_rule, resplittable=resplittable and bool(redundant))
-
-    return make_plan(pose, problem.redundant, Search(), Origin()).placement
+    asked = replace(problem, resplittable=resplittable)
+    return make_plan(lambda _: asked, problem.redundant, Search(), Origin()).placement
 
 
 def _judged(instance: str, method: str, problem: Problem, placement: Placement, next_load: LoadProfile) -> dict[str, object]:
