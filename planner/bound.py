@@ -7,7 +7,8 @@ Loads w_e of E experts (any unit), G GPUs, s slots on each, P = G · s. Four bou
   even     replicas of one expert weigh the same: at most (k - 1) · G replicas may weigh more than T / k (holds for even split only)
 
 Where GPUs differ in speed, a GPU's load counts divided by its speed, and the fastest has speed 1: no load is then below what it was, so `slots` and `even`
-hold as they are, and `hot set` takes the g fastest GPUs.
+hold as they are, and `hot set` takes the g fastest GPUs. A fifth bound comes in:
+  slow GPU the slowest GPU has s slots too, and even the lightest s experts, split over as many replicas as there are, weigh something (even split only)
 """
 
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ def load_bound(load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool, sp
         ]
         if even:
             found.append(("even", _even(ordered_E, gpus, slots_per_gpu, above=max(value for _, value in found))))
+        if even and speed_G is not None:
+            found.append(("slow GPU", _slow(ordered_E, gpus, slots_per_gpu) / float(fast_G[-1])))
         rows.append(max(found, key=lambda entry: entry[1]))
     return Bound(np.array([value for _, value in rows]), tuple(name for name, _ in rows))
 
@@ -76,6 +79,14 @@ def _hot_set(ordered_E: Floats, gpus: int, slots_per_gpu: int, fast_G: Floats | 
         stuck = np.maximum(cold - slots_per_gpu * (gpus - reach), 0)
         best = max(best, float(((hottest[hot - 1] + cold_first[stuck]) / together_G[: len(reach)]).min()))
     return best
+
+
+def _slow(ordered_E: Floats, gpus: int, slots_per_gpu: int) -> float:
+    """The least that s slots of one GPU can weigh: the s lightest experts, all redundant slots given to where a replica more takes off most."""
+    light_S = ordered_E[::-1][:slots_per_gpu]
+    replicas_SC = np.arange(1, gpus)
+    gain_SC = np.sort((light_S[:, None] * (1 / replicas_SC - 1 / (replicas_SC + 1))).ravel())[::-1]  # falls with the replicas an expert has
+    return max(float(light_S.sum() - gain_SC[: gpus * slots_per_gpu - len(ordered_E)].sum()), 0.0)
 
 
 def _even(ordered_E: Floats, gpus: int, slots_per_gpu: int, above: float) -> float:

@@ -103,8 +103,20 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_rule_notes(problem, solved.placement))),
+        origin=replace(origin, notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement))),
     )
+
+
+def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
+    """Where the objective asked for decides nothing."""
+    objective = problem.objective
+    if objective.kind == "mean":
+        return ()
+    if search.method != "auto":
+        return (f"the objective {objective.text} is reported, not searched for: method {search.method} only balances; auto compares by the objective",)
+    if problem.load.windows == 1:
+        return (f"the objective {objective.text} needs several windows to tell them apart; one was fitted, so it is that window's time",)
+    return ()
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:

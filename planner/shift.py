@@ -31,7 +31,7 @@ Score = Callable[[Placement], Loads]
 def levelled(problem: Problem, windows: Windows, placement: Placement, score: Score, more: Callable[[], bool] = lambda: True) -> Placement:
     """No layer scores worse than in `placement`. Nothing is drawn. `more` is asked before each candidate whether to go on."""
     best_LP, best_L = placement.expert_LP.copy(), None
-    if len(windows.loads) > 1 and more():
+    if (len(windows.loads) > 1 or problem.speed_G is not None) and more():
         for candidate in _candidates(problem, windows, placement):
             best_L = score(placement) if best_L is None else best_L
             score_L = score(candidate)
