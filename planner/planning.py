@@ -103,7 +103,10 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement))),
+        origin=replace(
+            origin,
+            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement)),
+        ),
     )
 
 

@@ -57,7 +57,9 @@ def test_a_machine_says_its_speeds() -> None:
     assert slow.with_speeds({1: 1.0, 2: 1.0}) == two_nodes()
 
 
-@pytest.mark.parametrize(("speed", "words"), [(0, "speed 0"), (-1, "speed -1"), (math.nan, "speed nan"), (101, "speed 101"), ([1, 1, 0.5], "3 speeds for 2"), ("x", "'x'")])
+@pytest.mark.parametrize(
+    ("speed", "words"), [(0, "speed 0"), (-1, "speed -1"), (math.nan, "speed nan"), (101, "speed 101"), ([1, 1, 0.5], "3 speeds for 2"), ("x", "'x'")]
+)
 def test_a_machine_with_an_impossible_speed_is_refused(speed: object, words: str) -> None:
     """The line says which GPU or how many."""
     data = two_nodes().to_dict()

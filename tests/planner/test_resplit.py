@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from planner.errors import Infeasible
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.planning import Search, make_plan
 from planner.plan import Origin
 from planner.plan_file import plan_from_dict, plan_to_dict
+from planner.planning import Search, make_plan
+from planner.problem import Problem
 from planner.resplit import best_split, island_LG, islands_L
 from planner.rules import violations
 from tests.planner.small import placed, question, random_row
@@ -56,7 +57,7 @@ def test_weights_pass_load_along_the_chain() -> None:
 
 
 @given(problem=problems(rules=["even"]), seed=st.integers(0, 2**32 - 1))
-def test_knowing_the_window_beats_all_other_weights(problem, seed: int) -> None:  # type: ignore[no-untyped-def] # a strategy's problem
+def test_knowing_the_window_beats_all_other_weights(problem: Problem, seed: int) -> None:
     """Re-split is never above even split nor above fitted weights; on the fitted load itself fitted weights are no worse than even ones."""
     rng = np.random.default_rng(seed)
     rows = [random_row(rng, problem.model.experts, problem.gpus, problem.slots_per_gpu) for _ in problem.model.placed_layer_ids]
