@@ -19,8 +19,8 @@ from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.score import Windows, objective_seconds_L, windows_of
-from planner.shift import joined, levelled
-from planner.solve import Progress, auto, cpsat, find_method
+from planner.shift import best_rows, joined, levelled
+from planner.solve import Progress, auto, cpsat, find_method, sparse
 from planner.solve.arrays import Solved
 from planner.solve.settle import settle
 from planner.topology import Topology
@@ -144,7 +144,10 @@ def _found(problem: Problem, search: Search) -> Solved:
         score = partial(objective_seconds_L, searched, windows)
         stop = None if search.budget_seconds is None else time.monotonic() + search.budget_seconds
         found = auto.solve_with_bounds(searched, score=score, **settings)
-        start = joined(searched, found.placement) if problem.resplittable else found.placement
+        start = found.placement
+        if sparse.touches_few(searched) and (stop is None or time.monotonic() < stop):
+            start = best_rows(start, [sparse.solve(searched)], score)
+        start = joined(searched, start) if problem.resplittable else start
         level_placement = levelled(searched, windows, start, score, lambda: stop is None or time.monotonic() < stop)
         return replace(found, placement=_settled(problem, level_placement))
     problem = in_expectation(problem)

@@ -6,7 +6,7 @@ from replica counts made for weighed sums of them, and the weights follow the wo
 Shapes: D domains, W windows, L layers, E experts, G GPUs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -30,15 +30,20 @@ Score = Callable[[Placement], Loads]
 
 def levelled(problem: Problem, windows: Windows, placement: Placement, score: Score, more: Callable[[], bool] = lambda: True) -> Placement:
     """No layer scores worse than in `placement`. Nothing is drawn. `more` is asked before each candidate whether to go on."""
-    best_LP, best_L = placement.expert_LP.copy(), None
-    if (len(windows.loads) > 1 or problem.speed_G is not None) and more():
-        for candidate in _candidates(problem, windows, placement):
-            best_L = score(placement) if best_L is None else best_L
-            score_L = score(candidate)
-            better_L = score_L < best_L
-            best_LP[better_L], best_L[better_L] = candidate.expert_LP[better_L], score_L[better_L]
-            if not more():
-                break
+    if (len(windows.loads) == 1 and problem.speed_G is None) or not more():
+        return placement
+    return best_rows(placement, _candidates(problem, windows, placement), score, more)
+
+
+def best_rows(placement: Placement, candidates: Iterable[Placement], score: Score, more: Callable[[], bool] = lambda: True) -> Placement:
+    """Every layer's best row among the placement and the candidates; a tie goes to the earlier. `more` is asked after each candidate."""
+    best_LP, best_L = placement.expert_LP.copy(), score(placement)
+    for candidate in candidates:
+        score_L = score(candidate)
+        better_L = score_L < best_L
+        best_LP[better_L], best_L[better_L] = candidate.expert_LP[better_L], score_L[better_L]
+        if not more():
+            break
     return Placement(best_LP, placement.layer_ids, placement.gpus)
 
 

@@ -1,6 +1,7 @@
 """Search against shift: never worse by its own score, and far better where the sum of domains hides what each of them asks for."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from planner.solve import find_method
 from tests.strategies import problem_of
 
 
-def two_domains(seed: int = 0, experts: int = 80, gpus: int = 8, slots_per_gpu: int = 11, windows: int = 3, **changes: object) -> Problem:
+def two_domains(seed: int = 0, experts: int = 80, gpus: int = 8, slots_per_gpu: int = 11, windows: int = 3, **changes: Any) -> Problem:
     """Domains that make opposite experts hot: on their sum all weigh about the same. Too large for CP-SAT, which takes seconds."""
     rng = np.random.default_rng(seed)
     popularity_LE = rng.lognormal(0, 1, (2, experts))
