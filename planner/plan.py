@@ -101,23 +101,27 @@ def judged(
     broken = violations(problem, placement)
     if broken:
         raise AssertionError(f"method {origin.method} broke the rule '{broken[0].rule}': {broken[0].text}")
+    fitted = cost(problem, placement)
+    held_out = cost(problem, placement, held_out_load) if held_out_load else None
     return Plan(
         problem=problem,
         placement=placement,
         held_out_load=held_out_load,
-        fitted=cost(problem, placement),
-        held_out=cost(problem, placement, held_out_load) if held_out_load else None,
+        fitted=fitted,
+        held_out=held_out,
         bound=_bound(problem, proven_share_L),
         baselines=tuple(_baseline(name, *question, held_out_load) for name, question in (baselines or {}).items()),
         origin=origin,
-        fitted_objective_seconds=_objective_seconds(problem, placement, problem.load),
-        held_out_objective_seconds=_objective_seconds(problem, placement, held_out_load) if held_out_load else None,
+        fitted_objective_seconds=_objective_seconds(problem, placement, problem.load, fitted),
+        held_out_objective_seconds=_objective_seconds(problem, placement, held_out_load, held_out) if held_out_load and held_out else None,
         domains=tuple(_domain(name, problem, placement, held_out_load) for name in _domain_names(problem.load, held_out_load)),
     )
 
 
-def _objective_seconds(problem: Problem, placement: Placement, load: LoadProfile) -> float:
-    return float(objective_seconds_L(problem, windows_of(problem, load), placement).sum())
+def _objective_seconds(problem: Problem, placement: Placement, load: LoadProfile, found: Cost) -> float:
+    """`found` is the cost on the whole load, which one window is."""
+    windows = windows_of(problem, load)
+    return found.total_seconds if len(windows.loads) == 1 else float(objective_seconds_L(problem, windows, placement).sum())
 
 
 def _domain_names(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str, ...]:
@@ -127,8 +131,11 @@ def _domain_names(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[st
 
 def _domain(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None) -> Domain:
     def figures(load: LoadProfile | None) -> tuple[int, Cost | None, float | None]:
-        found = load.of_domain(name) if load else None
-        return (found.windows, cost(problem, placement, found), _objective_seconds(problem, placement, found)) if found else (0, None, None)
+        own = load.of_domain(name) if load else None
+        if own is None:
+            return 0, None, None
+        found = cost(problem, placement, own)
+        return own.windows, found, _objective_seconds(problem, placement, own, found)
 
     return Domain(name, *figures(problem.load), *figures(held_out_load))
 
