@@ -109,7 +109,7 @@ def budget_report(question: Question, total_redundant: int, progress: Progress |
     if total_redundant < fewest:
         raise Infeasible(f"--total-redundant {total_redundant}: {len(layer_ids)} layers on {gpus} GPUs need {asked.least_redundant} each, {fewest} in all")
     curve = redundant_curve(
-        asked.pose, asked.least_redundant, Search(seed=question.seed, progress=progress), asked.held_out_load, to_the_end=True, most_points=MOST_POINTS
+        asked.pose, asked.least_redundant, gpus, Search(seed=question.seed, progress=progress), asked.held_out_load, to_the_end=True, most_points=MOST_POINTS
     )
     budget, most = (total_redundant - fewest) // gpus, (len(curve.points) - 1) * len(layer_ids)
     if budget > most:

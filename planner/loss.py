@@ -59,9 +59,9 @@ class AfterLoss:
 def after_loss(problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None) -> AfterLoss:
     """The worst and mean cost after the losses, on `load` (held out) or the problem's own. The placement must survive them."""
     possible = _count(survive, problem)
-    shares_LE, told = _told(load or problem.load, placement)
-    sets = _losses(problem, survive, possible, (shares_LE, told))
-    balance_K = np.array([_balance(shares_LE, told, lost) for lost in sets])
+    told = _told(problem, load or problem.load, placement)
+    sets = _losses(problem, survive, possible, told)
+    balance_K = np.array([_balance(told, lost) for lost in sets])
     even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
@@ -74,7 +74,7 @@ def after_loss(problem: Problem, placement: Placement, survive: Survival, load: 
         possible=possible,
         losses=len(sets),
         timed=len(timed),
-        whole=_timed(even, placement, (), load, _balance(shares_LE, told, ())),
+        whole=_timed(even, placement, (), load, _balance(told, ())),
         worst_balance=timed[worst[0]],
         slowest=timed[slowest],
         mean_max_over_mean=float(balance_K.mean()),
@@ -94,39 +94,49 @@ def _count(survive: Survival, problem: Problem) -> int:
     return problem.topology.node_count if survive.node else comb(problem.gpus, survive.gpus)
 
 
-def _told(load: LoadProfile, placement: Placement) -> tuple[Floats, Placement]:
-    """The layers with a signal, unless there are none: the others are no part of any balance figure."""
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """The layers with a signal, unless there are none: the others are no part of any balance figure. `speed_G` as a Problem has it."""
+
+    shares_LE: Floats
+    placement: Placement
+    speed_G: Floats
+
+
+def _told(problem: Problem, load: LoadProfile, placement: Placement) -> _Told:
     told_L = load.total_LE.any(axis=1)
     rows = np.flatnonzero(told_L | ~told_L.any())
-    return load.shares_LE[rows], replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=tuple(placement.layer_ids[row] for row in rows))
+    some = replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=tuple(placement.layer_ids[row] for row in rows))
+    return _Told(load.shares_LE[rows], some, np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G)
 
 
-def _losses(problem: Problem, survive: Survival, possible: int, told: tuple[Floats, Placement]) -> list[tuple[int, ...]]:
+def _losses(problem: Problem, survive: Survival, possible: int, told: _Told) -> list[tuple[int, ...]]:
     """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample (seed 0), in order."""
-    affordable = max(LOSS_WORK // told[1].expert_LP.size, 16)
+    affordable = max(LOSS_WORK // told.placement.expert_LP.size, 16)
     if possible <= affordable:
         return list(islice(loss_sets(survive, problem.node_G), possible))
     draw = np.random.default_rng(0)
     found = {tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist())) for _ in range(affordable)}
-    return sorted({*found, _greedy_worst(*told, survive.gpus)})
+    return sorted({*found, _greedy_worst(told, survive.gpus)})
 
 
-def _greedy_worst(shares_LE: Floats, placement: Placement, gpus: int) -> tuple[int, ...]:
+def _greedy_worst(told: _Told, gpus: int) -> tuple[int, ...]:
     lost: tuple[int, ...] = ()
     for _ in range(gpus):
-        others = [gpu for gpu in range(placement.gpus) if gpu not in lost]
-        worst = max(others, key=lambda gpu: (_balance(shares_LE, placement, (*lost, gpu)), -gpu))
+        others = [gpu for gpu in range(told.placement.gpus) if gpu not in lost]
+        worst = max(others, key=lambda gpu: (_balance(told, (*lost, gpu)), -gpu))
         lost = tuple(sorted((*lost, worst)))
     return lost
 
 
-def _balance(shares_LE: Floats, placement: Placement, lost: tuple[int, ...]) -> float:
-    """max/mean of the survivors: busiest GPUs summed over layers, over the sum of means."""
-    left = surviving(placement, lost)
-    replicas_LE = left.replicas_LE(shares_LE.shape[1])
-    value_LP = np.take_along_axis(shares_LE / np.maximum(replicas_LE, 1), left.expert_LP, axis=1)
+def _balance(told: _Told, lost: tuple[int, ...]) -> float:
+    """max/mean of the survivors: busiest GPUs (load over speed) summed over layers, over what perfect balance would be."""
+    left = surviving(told.placement, lost)
+    replicas_LE = left.replicas_LE(told.shares_LE.shape[1])
+    value_LP = np.take_along_axis(told.shares_LE / np.maximum(replicas_LE, 1), left.expert_LP, axis=1)
     load_LG = value_LP.reshape(len(value_LP), left.gpus, -1).sum(axis=2)
-    return float(load_LG.max(axis=1).sum() / load_LG.mean(axis=1).sum())
+    speed_G = np.delete(told.speed_G, list(lost))
+    return float((load_LG / speed_G).max(axis=1).sum() / (load_LG.sum() / speed_G.sum()))
 
 
 def _timed(even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None, max_over_mean: float) -> Loss:

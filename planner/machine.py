@@ -8,6 +8,7 @@ from planner.errors import BadInput
 from planner.figures import Evidence, GpuModel, Rate
 
 LARGEST_NODE_GPUS, LARGEST_NODE_NICS = 128, 256
+LARGEST_SPEED = 100  # of a GPU beside another of its model; more is a slip of the pen
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,17 @@ class Node:
     nics: tuple[Nic, ...] = ()
     name: str = ""
     faults: tuple[str, ...] = ()
+    speeds: tuple[float, ...] = ()  # of each GPU beside others of its model, 1.0 for nominal; empty where all are
 
     def __post_init__(self) -> None:
         where = f"node '{self.name}'" if self.name else "node"
         if not 1 <= len(self.gpus) <= LARGEST_NODE_GPUS:
             raise BadInput(f"{where}: {len(self.gpus)} GPUs; a node has 1 to {LARGEST_NODE_GPUS}")
+        if self.speeds and len(self.speeds) != len(self.gpus):
+            raise BadInput(f"{where}: {len(self.speeds)} speeds for {len(self.gpus)} GPUs; give one number, or one for each GPU")
+        for gpu, speed in enumerate(self.speeds):
+            if not (math.isfinite(speed) and 0 < speed <= LARGEST_SPEED):
+                raise BadInput(f"{where}: GPU {gpu} has the speed {speed}; it is a factor above 0 and at most {LARGEST_SPEED}, 1.0 for nominal")
         if len(self.nics) > LARGEST_NODE_NICS:
             raise BadInput(f"{where}: {len(self.nics)} NICs; a node has at most {LARGEST_NODE_NICS}")
         self.nvlink.check(where, len(self.gpus))
@@ -161,7 +168,8 @@ class Node:
             switches = (replace(s, gpus=_renumbered(s.gpus, new), nics=_renumbered(s.nics, card)) for s in pcie.switches)
             rates, sockets = tuple(pcie.rates[gpu] for gpu in new), tuple(pcie.sockets[gpu] for gpu in new)
             pcie = replace(pcie, rates=rates, sockets=sockets, switches=tuple(switch for switch in switches if switch.gpus))
-        return replace(self, gpus=tuple(self.gpus[gpu] for gpu in new), nvlink=nvlink, pcie=pcie, nics=nics)
+        speeds = tuple(self.speeds[gpu] for gpu in new) if self.speeds else ()
+        return replace(self, gpus=tuple(self.gpus[gpu] for gpu in new), nvlink=nvlink, pcie=pcie, nics=nics, speeds=speeds)
 
     def _socket_of(self, nic: int, kept: Container[int]) -> int | None:
         """Where the NIC is said to be once only these GPUs are kept: it does not move where the GPU it sits beside goes."""

@@ -1,23 +1,26 @@
 """From what a person asked to a judged plan: pose the problem, run a method, compare with doing nothing."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.cost import cost
 from planner.engines import default_placement
+from planner.errors import BadInput
 from planner.load import LoadProfile
-from planner.load_split import merge_windows
+from planner.load_split import split_notes
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
-from planner.solve import Progress, auto, cpsat, find_method
+from planner.score import Windows, objective_seconds_L, windows_of
+from planner.shift import best_rows, joined, levelled
+from planner.solve import Progress, auto, cpsat, find_method, sparse
 from planner.solve.arrays import Solved, spread_nodes
 from planner.solve.disperse import disperse
 from planner.solve.packing import in_order
@@ -25,8 +28,6 @@ from planner.solve.settle import settle
 from planner.survival import Survival
 from planner.topology import Topology
 
-MOST_WINDOWS = 8  # over which candidates are compared
-WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
 PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
@@ -44,20 +45,14 @@ class Search:
     progress: Progress | None = None
 
 
-def poser(
-    model: ModelSpec,
-    topology: Topology,
-    load: LoadProfile,
-    workload: Workload,
-    *,
-    replica_rule: str,
-    kv_floor_bytes: float = 0.0,
-    survive: Survival | None = None,
-) -> Pose:
-    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit."""
+def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any) -> Pose:
+    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit.
+
+    `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
+    """
 
     def pose(redundant: int) -> Problem:
-        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), replica_rule, kv_floor_bytes, survive)
+        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), **limits)
 
     return pose
 
@@ -65,11 +60,17 @@ def poser(
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
     problem = pose(redundant)
+    if problem.objective.robust:
+        if search.method != "auto":
+            raise BadInput(f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; use --method auto")
+        if len(problem.load.domain_names) < 2:
+            raise BadInput("--robust needs at least two domains to weigh; give --load once for each, every file a domain")
     solved = _search(problem, search)
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
-        fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, survive=None)  # doing nothing survives no loss
+        # doing nothing survives no loss
+        fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, resplittable=False, survive=None)
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
     return judged(
         problem,
@@ -77,8 +78,23 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         proven_share_L=solved.bound_L if problem.replica_rule == "even" and not (problem.survive and problem.survive.node) else None,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+        origin=replace(
+            origin,
+            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement)),
+        ),
     )
+
+
+def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
+    """Where the objective asked for decides nothing."""
+    objective = problem.objective
+    if objective.kind == "mean":
+        return ()
+    if search.method != "auto":
+        return (f"the objective {objective.text} is reported, not searched for: method {search.method} only balances; auto compares by the objective",)
+    if problem.load.windows == 1:
+        return (f"the objective {objective.text} needs several windows to tell them apart; one was fitted, so it is that window's time",)
+    return ()
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
@@ -90,6 +106,8 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 
 def _search(problem: Problem, search: Search) -> Solved:
     found = _found(problem, search)
+    if problem.resplittable:
+        found = replace(found, placement=joined(problem, found.placement))  # whatever the method, and after settling
     if problem.survive is None or search.method in LAYOUTS:
         return found
     return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
@@ -106,10 +124,18 @@ def _dispersed(problem: Problem, survive: Survival, placement: Placement, progre
 
 def _found(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
-    if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
+    if search.method == "auto":  # the portfolio keeps what the objective prefers, not only what is balanced
         searched = in_expectation(problem)
-        found = auto.solve_with_bounds(searched, score=partial(mean_layer_seconds, searched, fitted_windows(searched)), **settings)
-        return replace(found, placement=_settled(problem, found.placement))
+        windows = fitted_windows(searched)
+        score = partial(objective_seconds_L, searched, windows)
+        stop = None if search.budget_seconds is None else time.monotonic() + search.budget_seconds
+        found = auto.solve_with_bounds(searched, score=score, **settings)
+        start = found.placement
+        if sparse.touches_few(searched) and (stop is None or time.monotonic() < stop):
+            start = best_rows(start, [sparse.solve(searched)], score)
+        start = joined(searched, start) if problem.resplittable else start
+        level_placement = levelled(searched, windows, start, score, lambda: stop is None or time.monotonic() < stop)
+        return replace(found, placement=_settled(problem, level_placement))
     problem = in_expectation(problem)
     if search.method == "cpsat":
         return cpsat.solve_with_bounds(problem, **settings)
@@ -125,7 +151,11 @@ def _settled(problem: Problem, placement: Placement) -> Placement:
     if problem.replica_rule in SETTLED_BY_SEARCH or (problem.replica_rule == "nearest-static" and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE):
         return placement
     settled = settle(problem, placement)
-    faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
+    if problem.objective.robust:  # the sum of the domains says nothing of the worst
+        windows = fitted_windows(problem)
+        faster_L = objective_seconds_L(problem, windows, settled) < objective_seconds_L(problem, windows, placement)
+    else:
+        faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
     return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
 
 
@@ -134,13 +164,6 @@ def in_expectation(problem: Problem) -> Problem:
     return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
 
 
-def fitted_windows(problem: Problem) -> list[LoadProfile]:
-    """The fitted load in a few windows, one profile each; fewer where evaluating one is expensive."""
-    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
-    merged = merge_windows(problem.load, int(min(max(affordable, 1), MOST_WINDOWS)))
-    return [merged.with_windows([window]) for window in range(merged.windows)]
-
-
-def mean_layer_seconds(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
-    """Predicted seconds of each layer, averaged over the windows: a placement that fits their sum alone fits none of them, nor the next."""
-    return np.asarray(np.mean([cost(problem, placement, window).layer_seconds_L for window in windows], axis=0))
+def fitted_windows(problem: Problem) -> Windows:
+    """The fitted load in a few windows."""
+    return windows_of(problem, problem.load)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.model import ModelSpec
+from planner.objective import MEAN, Objective
 from planner.replica import Situation, find_rule
 from planner.survival import Survival, least_slots_per_gpu
 from planner.topology import Topology
@@ -57,12 +58,20 @@ class Problem:
     replica_rule: str = "even"
     kv_floor_bytes: float = 0.0  # memory of each GPU that must stay free for the KV cache
     survive: Survival | None = None  # losses after which every expert must still have a slot
+    objective: Objective = MEAN
+    resplittable: bool = False  # replicas must join all GPUs of a layer, so that load can be passed on between any two
 
     def __post_init__(self) -> None:
         find_rule(self.replica_rule)
         if self.load.layer_ids != self.model.placed_layer_ids or self.load.experts != self.model.experts:
             raise ValueError("the load must have a row for every placed layer and a column for every expert")
         check_slots(self.model, self.gpus, self.slots_per_gpu * self.gpus - self.model.experts)
+        if self.resplittable and self.redundant < self.gpus - 1:
+            least = self.gpus - 1 + (-self.model.experts - self.gpus + 1) % self.gpus
+            raise Infeasible(
+                f"R = {self.redundant} cannot join {self.gpus} GPUs through shared experts: each redundant expert joins one more, so --resplittable needs "
+                f"R >= {self.gpus - 1}; the smallest that divides is --redundant {least}"
+            )
         if not self.kv_floor_bytes >= 0:
             raise BadInput(f"the memory floor for the KV cache is {self.kv_floor_bytes} bytes a GPU; it must be 0 or more")
         if self.survive is not None:
@@ -91,6 +100,18 @@ class Problem:
     @property
     def node_G(self) -> npt.NDArray[np.int64]:
         return self.topology.node_G
+
+    @cached_property
+    def speed_G(self) -> npt.NDArray[np.float64] | None:
+        """Compute speed of each GPU beside the fastest one (peak of its model times its own factor); None where all are alike."""
+        dtype = "fp8" if self.model.weight_dtype == "fp8" else "bf16"
+        peak_G = np.array([gpu.model.peak_flops_per_s(dtype) for gpu in self.topology.gpus]) * self.topology.speed_G
+        return None if (peak_G == peak_G[0]).all() else peak_G / peak_G.max()
+
+    @property
+    def fair_share(self) -> float:
+        """Share of a layer's load that the fastest GPU has in perfect balance."""
+        return 1 / self.gpus if self.speed_G is None else 1 / float(self.speed_G.sum())
 
     @cached_property
     def shares_LE(self) -> npt.NDArray[np.float64]:

@@ -8,8 +8,9 @@ from planner.cost import cost
 from planner.curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.errors import Infeasible
 from planner.load import LoadProfile
-from planner.planning import Pose, Search, fitted_windows, in_expectation, mean_layer_seconds
+from planner.planning import Pose, Search, fitted_windows, in_expectation
 from planner.problem import Problem
+from planner.score import objective_seconds_L
 from planner.solve import find_method
 
 MOST_POINTS = 16
@@ -36,13 +37,14 @@ class Curve:
 
 
 def redundant_curve(
-    pose: Pose, least: int, search: Search, held_out_load: LoadProfile | None = None, *, to_the_end: bool = False, most_points: int = MOST_POINTS
+    pose: Pose, least: int, gpus: int, search: Search, held_out_load: LoadProfile | None = None, *, to_the_end: bool = False, most_points: int = MOST_POINTS
 ) -> Curve:
     """A refined plan for each R, a slot more on every GPU each time. Infeasible where not even `least` fits.
 
     `to_the_end` goes on where nothing is gained any more: one layer may still gain.
     """
-    problem = pose(least)  # the first may take more memory than we would leave free, but not more than there is
+    problem = _first(pose, least, gpus, most_points)  # it may take more memory than we would leave free, but not more than there is
+    least = problem.redundant
     floor = f"{problem.kv_floor_bytes / 1e9:g} GB" if problem.kv_floor_bytes else f"{FREE_SHARE:.0%}"
     points = [_point(problem, search, held_out_load)]
     end = f"more than {most_points} points are not tried"
@@ -56,16 +58,29 @@ def redundant_curve(
         if redundant > problem.model.experts * (problem.gpus - 1):
             end = "every GPU holds every expert then"
             break
-        try:
-            problem = pose(redundant)
-        except Infeasible:
+        more = _tried(pose, redundant)
+        if isinstance(more, Infeasible) or not leaves_room(more):
             end = "memory ends there"
             break
-        if not leaves_room(problem):
-            end = "memory ends there"
-            break
-        points.append(_point(problem, search, held_out_load))
+        points.append(_point(more, search, held_out_load))
     return Curve(tuple(points), end, f"{floor} of GPU memory kept free")
+
+
+def _first(pose: Pose, least: int, gpus: int, most_points: int) -> Problem:
+    """The problem of the fewest redundant experts that it is feasible with; Infeasible, as with the fewest, where none of the points is."""
+    answers = (_tried(pose, redundant) for redundant in range(least, least + most_points * gpus, gpus))
+    first = next(answers)  # too few, for --resplittable; or too many, and then more are as well
+    found = first if isinstance(first, Problem) else next((answer for answer in answers if isinstance(answer, Problem)), first)
+    if isinstance(found, Infeasible):
+        raise found
+    return found
+
+
+def _tried(pose: Pose, redundant: int) -> Problem | Infeasible:
+    try:
+        return pose(redundant)
+    except Infeasible as refused:
+        return refused
 
 
 def leaves_room(problem: Problem) -> bool:
@@ -80,7 +95,7 @@ def _point(problem: Problem, search: Search, held_out_load: LoadProfile | None) 
     return CurvePoint(
         redundant=problem.redundant,
         slots_per_gpu=problem.slots_per_gpu,
-        fitted_seconds_L=mean_layer_seconds(searched, fitted_windows(searched), placement),
+        fitted_seconds_L=objective_seconds_L(searched, fitted_windows(searched), placement),
         held_out_seconds_L=cost(searched, placement, held_out_load).layer_seconds_L if held_out_load else None,
         max_over_mean=cost(searched, placement).max_over_mean,
         weights_bytes=problem.slots_per_gpu * problem.slot_bytes,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
+from planner.resplit import island_LG
 from planner.survival import Survival, held_places_LE
 
 
@@ -40,6 +41,8 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
     broken = list(row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus))
     yield from broken
+    if problem.resplittable and not broken:
+        yield from _apart(placement)
     if problem.survive is not None and not broken and placement.gpus == problem.gpus:  # where an expert has no slot there is nothing to survive
         yield from _unsurvived(problem, problem.survive, placement)
 
@@ -61,6 +64,15 @@ def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> It
             others = f", nor would {len(few) - 1} others" if len(few) > 1 else ""
             text = f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, its slots are all on {where}{others}"
             yield Violation("survive", text, layer_id, int(gpus[0]), int(few[0]))
+
+
+def _apart(placement: Placement) -> Iterator[Violation]:
+    """Layers whose GPUs shared experts do not join, where the question asks for that."""
+    islands_LG = island_LG(placement.expert_LP, placement.gpus)
+    for row in np.flatnonzero((islands_LG > 0).any(axis=1)).tolist():
+        gpu = int(np.flatnonzero(islands_LG[row])[0])
+        text = f"layer {placement.layer_ids[row]}: no chain of shared experts joins GPU {gpu} to GPU 0, so load cannot be passed on between them"
+        yield Violation("resplittable", text, placement.layer_ids[row], gpu)
 
 
 def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:

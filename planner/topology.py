@@ -5,7 +5,7 @@ Shapes: G GPUs (node by node, then by index in the node), R resources.
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -97,6 +97,11 @@ class Topology:
         return _fixed(np.concatenate([np.arange(len(node.gpus), dtype=np.int64) for node in self.nodes]))
 
     @cached_property
+    def speed_G(self) -> npt.NDArray[np.float64]:
+        """How fast each GPU computes beside others of its model; 1.0 is nominal."""
+        return _fixed(np.concatenate([np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes]))
+
+    @cached_property
     def domain_G(self) -> npt.NDArray[np.int64]:
         """NVLink domain of each GPU, numbered by first GPU: those behind one switch, or linked in pairs directly or through others."""
         leader = list(range(self.gpu_count))
@@ -148,6 +153,18 @@ class Topology:
         if not kept_by_node:
             raise BadInput(f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve")
         return replace(self, nodes=tuple(kept_by_node))
+
+    def with_speeds(self, speed_of: Mapping[int, float]) -> "Topology":
+        """The same machine with these speeds for GPUs by rank; the others keep theirs. BadInput for a rank that there is not."""
+        absent = sorted(set(speed_of) - set(range(self.gpu_count)))
+        if absent:
+            raise BadInput(f"topology {self.name}: a speed is given for GPU {absent[0]}; its GPUs are 0 to {self.gpu_count - 1}")
+        speeds = [float(speed_of.get(rank, speed)) for rank, speed in enumerate(self.speed_G)]
+        nodes = []
+        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+            own = tuple(speeds[start : start + len(node.gpus)])
+            nodes.append(replace(node, speeds=() if set(own) == {1.0} else own))
+        return replace(self, nodes=tuple(nodes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `topology_yaml.topology_from_dict` reads back to an equal value."""

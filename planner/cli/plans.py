@@ -1,6 +1,7 @@
 """Commands about plans: make one, judge it, write what engines load, run it."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ from planner.errors import BadInput
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
+@click.option("--objective", default="mean", show_default=True, help="Over the load's windows: mean, worst, or risk:Z for mean + Z standard deviations.")
+@click.option("--robust", is_flag=True, help="Make the worst domain good: each --load file is a domain.")
+@click.option("--gpu-speed", metavar="RANK=FACTOR,...|FILE", help="Compute of GPUs beside others of their model; 3=0.9 is a slow GPU 3.")
+@click.option("--resplittable", is_flag=True, help="Join all GPUs of a layer by shared experts, for engines that weigh replicas at run time.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
 @click.option("--survive", metavar="F|node", help="Keep a slot of every expert when any F GPUs, or any one node, are lost.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
@@ -72,6 +77,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, sur
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine to judge it on; the plan's own where it is not given.")
 @click.option("--engine", help="Judge under this engine's replica rule and transport.")
 @click.option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
+@click.option("--gpu-speed", metavar="RANK=FACTOR,...|FILE", help="Compute of GPUs beside others of their model; the plan's own where it is not given.")
+@click.option("--best-split", is_flag=True, help="What balance the placement could reach if the engine weighed its replicas.")
 @json_option
 def evaluate(
     plan_file: Path,
@@ -80,6 +87,8 @@ def evaluate(
     topology_text: str | None,
     engine: str | None,
     all_engines: bool,
+    gpu_speed: str | None,
+    best_split: bool,
     as_json: bool,
 ) -> None:
     """Predict what a plan costs on another load, another machine or another engine.
@@ -87,20 +96,29 @@ def evaluate(
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
     from planner.plan_file import cost_to_dict
-    from planner.question import evaluate_engines, re_evaluate
-    from planner.report.plan import cost_report, engines_report
+    from planner.question import evaluate_engines, re_evaluate, re_split
+    from planner.report.plan import cost_report, engines_report, split_report
 
+    if best_split:
+        given = [
+            name for name, value in (("--engine", engine), ("--all-engines", all_engines), ("--topology", topology_text), ("--gpu-speed", gpu_speed)) if value
+        ]
+        if given:
+            raise BadInput(f"--best-split is about the plan's own machine and about weights, not rules of engines; leave out {', '.join(given)}")
+        asked, split, notes = re_split(plan_file, load_files, map_file)
+        say(split_report(asked, split, notes), {**asdict(split), "notes": list(notes)}, as_json)
+        return
     if all_engines:
         if engine:
             raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
-        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file)
+        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file, gpu_speed)
         rows = {
             name: {**cost_to_dict(priced), "replica_rule": asked.replica_rule, "transport": asked.workload.transport}
             for name, (asked, priced) in by_engine.items()
         }
         say(engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}, as_json)
         return
-    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file)
+    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file, gpu_speed)
     say(cost_report(problem, found, notes), {**cost_to_dict(found), "replica_rule": problem.replica_rule, "notes": list(notes)}, as_json)
 
 

@@ -13,6 +13,7 @@ from planner.plan_file import memory_to_dict
 from planner.problem import Problem
 from planner.report.curve import curve_table
 from planner.report.loss import loss_note, loss_table
+from planner.resplit import BestSplit
 from planner.survival import Survival
 from planner.units import human_bytes, human_seconds
 
@@ -21,10 +22,12 @@ WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
     """Everything a person needs to decide whether to load the plan."""
-    after: list[RenderableType] = [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))] if plan.after_loss else []
+    more: list[RenderableType] = [domains_table(plan)] if plan.domains else []
+    if plan.after_loss:
+        more += [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))]
     if plan.origin.curve:
-        after.append(curve_table(plan.origin.curve, plan.problem.redundant))
-    return Group(_headline(plan), costs_table(plan), *after, layers_table(plan, worst), _evidence(plan))
+        more.append(curve_table(plan.origin.curve, plan.problem.redundant))
+    return Group(_headline(plan), costs_table(plan), *more, layers_table(plan, worst), _evidence(plan))
 
 
 def verdict(plan: Plan) -> str:
@@ -61,6 +64,43 @@ def costs_table(plan: Plan) -> Table:
     return table
 
 
+def domains_table(plan: Plan) -> Table:
+    """Each domain of the load apart: a plan that is good on their sum may be bad on one."""
+    table = Table(title="Domains apart", title_justify="left")
+    for name in ("domain", "load", "windows", "objective", "max/mean", "cross-node"):
+        table.add_column(name, justify="left" if name in ("domain", "load") else "right")
+    for domain in plan.domains:
+        sides = (
+            ("fitted", domain.fitted_windows, domain.fitted, domain.fitted_objective_seconds),
+            ("held-out", domain.held_out_windows, domain.held_out, domain.held_out_objective_seconds),
+        )
+        for side, windows, found, seconds in sides:
+            if found is not None and seconds is not None:
+                figures = (human_seconds(seconds), f"{found.max_over_mean:.4f}", f"{found.cross_node_share:.1%}")
+                table.add_row(domain.name, side, str(windows), *figures)
+    return table
+
+
+def split_report(problem: Problem, split: BestSplit, notes: tuple[str, ...]) -> RenderableType:
+    """What weights on replicas could reach, for `moeplan evaluate --best-split`."""
+    table = Table(title=f"max/mean over {split.windows} window(s)", title_justify="left")
+    for name in ("weights on replicas", "max/mean", "balancedness"):
+        table.add_column(name, justify="left" if name == "weights on replicas" else "right")
+    rows = (
+        ("none: even split", split.even_max_over_mean),
+        ("fitted to the plan's load, kept", split.static_max_over_mean),
+        ("best for each window, known beforehand", split.resplit_max_over_mean),
+    )
+    for name, value in rows:
+        table.add_row(name, f"{value:.4f}", f"{1 / value:.4f}")
+    apart = sum(islands > 1 for islands in split.islands_L)
+    joined = (
+        f"in {apart} of {len(split.islands_L)} layers shared experts do not join all GPUs (--resplittable asks for that)" if apart else "all layers are joined"
+    )
+    lines = [f"{problem.model.name} on {problem.topology.name}: {joined}", *(f"Note: {note}" for note in notes)]
+    return Group(Text("\n".join(lines)), table)
+
+
 def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> RenderableType:
     """One placement on one load, for `moeplan evaluate`."""
     table = _table_of_costs("rule", "transport")
@@ -87,7 +127,7 @@ def layers_table(plan: Plan, worst: int) -> Table:
     for name in ("layer", "max/mean fitted", "held-out", "bound", "gap", "bound from"):
         table.add_column(name, justify="left" if name == "bound from" else "right")
     for row in order:
-        bound = plan.bound.load_L[row] / fitted.load_LG[row].mean()
+        bound = plan.bound.load_L[row] / fitted.fair_L[row]
         table.add_row(
             str(fitted.layer_ids[row]),
             f"{fitted.max_over_mean_L[row]:.4f}",
@@ -110,11 +150,21 @@ def _headline(plan: Plan) -> Text:
         f"engine {plan.origin.engine or 'none'} · replica rule {problem.replica_rule} · transport {problem.workload.transport}",
         f"{problem.workload.phase}, {problem.workload.tokens_per_rank} tokens a rank",
         f"load: {problem.load.source}; {problem.load.windows} {problem.load.window_unit}(s) fitted, {held_out}",
+        _objective_line(plan),
         f"memory a GPU: {experts} experts + {replicas} replicas, {free} left for everything else",
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
         verdict(plan),
     ]
     return Text("\n".join(lines))
+
+
+def _objective_line(plan: Plan) -> str:
+    objective, held_out = plan.problem.objective, plan.held_out_objective_seconds
+    law = {"mean": "mean of windows", "worst": "worst window", "risk": f"mean + {objective.z:g} standard deviations of windows"}[objective.kind]
+    over = f"worst of {len(plan.problem.load.domain_names)} domains, {law}" if objective.robust else law
+    judged = f", {human_seconds(held_out)} held-out" if held_out is not None else ""
+    joined = " · re-splittable: shared experts join all GPUs" if plan.problem.resplittable else ""
+    return f"objective ({over}): {human_seconds(plan.fitted_objective_seconds)} a step fitted{judged}{joined}"
 
 
 def _evidence(plan: Plan) -> Text:

@@ -41,7 +41,7 @@ def curve_of(loads: list[list[int]], *, kv_floor_bytes: float = 0.0, survive: Su
     load = LoadProfile(np.array([loads], dtype=np.int64), tuple(range(len(loads))), "made for tests")
     model = small_model(len(loads), len(loads[0]))
     pose = poser(model, cluster(2, 2), load, Workload(), replica_rule="even", kv_floor_bytes=kv_floor_bytes, survive=survive)
-    return redundant_curve(pose, least, Search(), load)
+    return redundant_curve(pose, least, 4, Search(), load)
 
 
 def test_a_curve_goes_up_by_a_slot_on_every_gpu() -> None:
