@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.cost import cost
 from planner.engines import default_placement
-from planner.errors import BadInput
+from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.load_split import split_notes
 from planner.model import ModelSpec
@@ -18,6 +19,7 @@ from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
+from planner.resplit import island_LG
 from planner.score import Windows, objective_seconds_L, windows_of
 from planner.shift import best_rows, joined, levelled
 from planner.solve import Progress, auto, cpsat, find_method, sparse
@@ -108,6 +110,8 @@ def _search(problem: Problem, search: Search) -> Solved:
     found = _found(problem, search)
     if problem.resplittable:
         found = replace(found, placement=joined(problem, found.placement))  # whatever the method, and after settling
+        if problem.survive is not None and _apart_L(found.placement).any():
+            raise Infeasible(f"no rows were found that join all GPUs and survive the loss of {problem.survive}; drop --resplittable, or take more --redundant")
     if problem.survive is None or search.method in LAYOUTS:
         return found
     return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
@@ -118,8 +122,15 @@ def _dispersed(problem: Problem, survive: Survival, placement: Placement, progre
     node_G = problem.node_G if survive.node or spread_nodes(problem) is not None else None
     dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G, progress), problem.gpus)
     dispersed = Placement(dispersed_LP, placement.layer_ids, placement.gpus)
-    fast_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
-    return Placement(np.where(fast_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+    kept_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
+    if problem.resplittable:
+        kept_L &= ~_apart_L(dispersed)
+    return Placement(np.where(kept_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+
+
+def _apart_L(placement: Placement) -> npt.NDArray[np.bool_]:
+    """Layers whose GPUs shared experts do not join."""
+    return np.asarray((island_LG(placement.expert_LP, placement.gpus) > 0).any(axis=1))
 
 
 def _found(problem: Problem, search: Search) -> Solved:

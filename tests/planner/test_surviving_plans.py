@@ -123,6 +123,16 @@ def test_judged_refuses_a_method_that_forgets_a_loss() -> None:
         judged(problem, Placement(np.array([row]), (0,), 4))
 
 
+@pytest.mark.parametrize("survive", ["1", "node"])
+@pytest.mark.parametrize("flags", [["--resplittable"], ["--objective", "worst"], ["--gpu-speed", "0=0.7"]], ids=lambda flags: flags[0])
+def test_losses_beside_other_wishes(tmp_path: Path, survive: str, flags: list[str]) -> None:
+    """The judge takes the plan, whatever else was asked."""
+    path = tmp_path / "plan.json"
+    result = run("solve", *ON_FOUR, "--survive", survive, *flags, "--redundant", "12", "-o", path)
+    assert result.exit_code == 0, result.output
+    assert run("check", path).exit_code == 0
+
+
 def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
     """Dispersal draws nothing, and a sample of losses is drawn alike."""
     for name in ("a.json", "b.json"):
