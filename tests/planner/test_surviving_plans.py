@@ -123,8 +123,15 @@ def test_judged_refuses_a_method_that_forgets_a_loss() -> None:
         judged(problem, Placement(np.array([row]), (0,), 4))
 
 
-@pytest.mark.parametrize("survive", ["1", "node"])
-@pytest.mark.parametrize("flags", [["--resplittable"], ["--objective", "worst"], ["--gpu-speed", "0=0.7"]], ids=lambda flags: flags[0])
+@pytest.mark.parametrize(
+    ("survive", "flags"),
+    [
+        ("1", ["--resplittable", "--method", "refine"]),
+        ("node", ["--resplittable", "--method", "refine"]),
+        ("1", ["--gpu-speed", "0=0.7", "--method", "refine"]),
+        ("node", ["--objective", "worst", "--budget", "0.3"]),
+    ],
+)
 def test_losses_beside_other_wishes(tmp_path: Path, survive: str, flags: list[str]) -> None:
     """The judge takes the plan, whatever else was asked."""
     path = tmp_path / "plan.json"
