@@ -15,6 +15,8 @@ from planner.problem import Problem
 from planner.replica import find_rule
 from planner.traffic import Floats, Routing, assignments_SP, inclusion_E, message_bytes, messages_GG
 
+NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none comes is below exp(-40)
+
 
 @dataclass(frozen=True, eq=False)
 class Cost:
@@ -122,9 +124,12 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
 
     Each token of source s reaches slot p with chance π_e · share[s,p], by itself: a replica is touched by the share of tokens that the rule gives it.
     """
-    chance_SP = np.minimum(inclusion_E(routing.share_E, problem.model.top_k)[routing.expert_P] * routing.share_SP, 1.0)
+    tokens = problem.workload.tokens_per_rank * (problem.gpus if len(routing.share_SP) == 1 else 1)
+    chance_P = inclusion_E(routing.share_E, problem.model.top_k)[routing.expert_P]
+    missed_P = np.zeros(len(chance_P))
+    cold = np.flatnonzero(tokens * chance_P * routing.share_SP.sum(axis=0) < NEVER_MISSED)
     with np.errstate(divide="ignore"):  # an expert that every token chooses is never missed
-        missed_P = np.exp(problem.workload.tokens_per_rank * np.log1p(-chance_SP).sum(axis=0) * (problem.gpus if len(chance_SP) == 1 else 1))
+        missed_P[cold] = np.exp(tokens * np.log1p(-np.minimum(chance_P[cold] * routing.share_SP[:, cold], 1.0)).sum(axis=0))
     return np.asarray((1 - missed_P).reshape(problem.gpus, -1).sum(axis=1))
 
 

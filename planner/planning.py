@@ -1,7 +1,8 @@
 """From what a person asked to a judged plan: pose the problem, run a method, compare with doing nothing."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -135,23 +136,30 @@ def _apart_L(placement: Placement) -> npt.NDArray[np.bool_]:
 
 def _found(problem: Problem, search: Search) -> Solved:
     settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
-    if search.method == "auto":  # the portfolio keeps what the objective prefers, not only what is balanced
-        searched = in_expectation(problem)
-        windows = fitted_windows(searched)
-        score = partial(objective_seconds_L, searched, windows)
-        stop = None if search.budget_seconds is None else time.monotonic() + search.budget_seconds
-        found = auto.solve_with_bounds(searched, score=score, **settings)
-        start = found.placement
-        if sparse.touches_few(searched) and (stop is None or time.monotonic() < stop):
-            start = best_rows(start, [sparse.solve(searched)], score)
-        start = joined(searched, start) if problem.resplittable else start
-        level_placement = levelled(searched, windows, start, score, lambda: stop is None or time.monotonic() < stop)
-        return replace(found, placement=_settled(problem, level_placement))
-    problem = in_expectation(problem)
+    searched = in_expectation(problem)
+    if search.method == "auto":
+        found = solve_by_objective(searched, fitted_windows(searched), settings)
+        return replace(found, placement=_settled(problem, found.placement))
     if search.method == "cpsat":
-        return cpsat.solve_with_bounds(problem, **settings)
-    placement = find_method(search.method)(problem, **settings)
+        return cpsat.solve_with_bounds(searched, **settings)
+    placement = find_method(search.method)(searched, **settings)
     return Solved(placement, np.zeros(len(placement.layer_ids)))
+
+
+def solve_by_objective(problem: Problem, windows: Windows, settings: Mapping[str, Any]) -> Solved:
+    """The portfolio, compared by the problem's objective over these windows: what is fastest, not only what is balanced. Layers know nothing of each other."""
+    budget_seconds = settings["budget_seconds"]
+    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
+    score = partial(objective_seconds_L, problem, windows)
+    found = auto.solve_with_bounds(problem, score=score, **settings)
+    placement = found.placement
+    few_L = sparse.few_touched_L(problem)
+    if few_L.any() and time.monotonic() < stop:
+        cold_LP = np.where(few_L[:, None], sparse.solve(problem).expert_LP, placement.expert_LP)
+        placement = best_rows(placement, [Placement(cold_LP, placement.layer_ids, placement.gpus)], score)
+    if problem.resplittable:
+        placement = joined(problem, placement)
+    return replace(found, placement=levelled(problem, windows, placement, score, lambda: time.monotonic() < stop))
 
 
 def _settled(problem: Problem, placement: Placement) -> Placement:

@@ -27,10 +27,15 @@ class Windows:
     domain_W: tuple[str, ...]
 
 
-def windows_of(problem: Problem, load: LoadProfile) -> Windows:
-    """Neighbouring windows of a domain are summed, so that few are left: at most eight each, fewer where evaluating one is expensive."""
+def affordable_windows(problem: Problem, load: LoadProfile) -> int:
+    """How many windows of each domain a placement is judged over: at most eight, fewer where evaluating one is expensive."""
     affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids) * max(len(load.domain_names), 1))
-    groups = window_groups(load, int(min(max(affordable, 1), MOST_WINDOWS)))
+    return int(min(max(affordable, 1), MOST_WINDOWS))
+
+
+def windows_of(problem: Problem, load: LoadProfile, count: int | None = None) -> Windows:
+    """Neighbouring windows of a domain are summed, so that at most `count` of each are left; as many as are affordable where it is not given."""
+    groups = window_groups(load, count or affordable_windows(problem, load))
     loads = tuple(load.with_windows(list(range(first, end))) for first, end in groups)
     return Windows(loads, tuple(end - first for first, end in groups), tuple(load.domains[first] if load.domains else "" for first, _ in groups))
 

@@ -32,6 +32,9 @@ from planner.units import parse_bandwidth, parse_bytes, parse_flops
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 _NUMBER = (int, float)
+_OF_NODE: dict[str, type | tuple[type, ...]] = {
+    "count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list, "speed": (*_NUMBER, list), "faults": list,
+}  # fmt: skip
 
 
 def read_topology(text: str) -> Topology:
@@ -92,16 +95,7 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
 
 
 def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:
-    optional: dict[str, type | tuple[type, ...]] = {
-        "count": int,
-        "names": list,
-        "nvlink": dict,
-        "pcie": dict,
-        "nics": list,
-        "speed": (*_NUMBER, list),
-        "faults": list,
-    }
-    check_keys(entry, where, {"gpus": (dict, list)}, optional)
+    check_keys(entry, where, {"gpus": (dict, list)}, _OF_NODE)
     count = entry.get("count", 1)
     if not 1 <= count <= LARGEST_GPUS:
         raise BadInput(f"{where}: 'count' is {count}; a machine has 1 to {LARGEST_GPUS:,} nodes")

@@ -7,6 +7,7 @@ Shapes: L layers, E experts, P slots.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
@@ -33,10 +34,10 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     return placement_of(problem, level(touched_LE[None], packed_LP, Limits(problem.gpus, problem.speed_G, node_G)))
 
 
-def touches_few(problem: Problem) -> bool:
-    """Whether a step is so small that where replicas sit decides how many weights are read."""
+def few_touched_L(problem: Problem) -> npt.NDArray[np.bool_]:
+    """The layers in which a step is so small that where replicas sit decides how many weights are read."""
     one_LE = np.ones(problem.shares_LE.shape, dtype=np.int64)
-    return bool(_touched_LE(problem, one_LE).mean() < OFTEN)
+    return np.asarray(_touched_LE(problem, one_LE).mean(axis=1) < OFTEN)
 
 
 def _touched_LE(problem: Problem, replicas_LE: Ints) -> Loads:

@@ -40,7 +40,7 @@ def planned(problem: Problem, held_out: LoadProfile | None = None, method: str =
     return make_plan(lambda _: problem, problem.redundant, Search(method), Origin(), held_out)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 1000),
     robust=st.booleans(),

@@ -10,7 +10,7 @@ from planner.plan import Origin
 from planner.planning import Search, make_plan
 from planner.problem import Problem, Workload
 from planner.solve import find_method
-from planner.solve.sparse import touches_few
+from planner.solve.sparse import few_touched_L
 from tests.planner.engines.examples import machine
 
 
@@ -42,7 +42,7 @@ def test_a_small_step_reads_fewer_weights() -> None:
 def test_auto_takes_it_where_it_pays(tokens: int, few: bool) -> None:
     """In a tiny step and not in a large one, by predicted time."""
     problem = decode(tokens)
-    assert touches_few(problem) == few
+    assert few_touched_L(problem).tolist() == [few, few]
     plan = make_plan(lambda _: problem, problem.redundant, Search(), Origin())
     seconds = {name: cost(problem, find_method(name)(problem)).total_seconds for name in ("sparse", "refine")}
     assert plan.fitted.total_seconds <= min(seconds.values()) * (1 + 1e-12)
