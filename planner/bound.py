@@ -1,10 +1,14 @@
 """Lower bounds on the load of the busiest GPU, per layer, that hold for every placement. Nothing here looks at a placement.
 
 Loads w_e of E experts (any unit), G GPUs, s slots on each, P = G · s. Four bounds, the best of which is reported with its name:
-  mean     no GPU can be below the mean: W / G
+  mean     no GPU can be below the mean: W / G, or W / Σ speed where GPUs differ
   slots    with every replica at most T, expert e needs ceil(w_e / T) slots, and P must suffice (exact for s = 1)
   hot set  the h hottest experts reach at most g GPUs, and those GPUs also carry the cold experts that have no room elsewhere
   even     replicas of one expert weigh the same: at most (k - 1) · G replicas may weigh more than T / k (holds for even split only)
+
+Where GPUs differ in speed, a GPU's load counts divided by its speed, and the fastest has speed 1: no load is then below what it was, so `slots` and `even`
+hold as they are, and `hot set` takes the g fastest GPUs. A fifth bound comes in:
+  slow GPU the slowest GPU has s slots too, and even the lightest s experts, split over as many replicas as there are, weigh something (even split only)
 """
 
 from dataclasses import dataclass
@@ -23,22 +27,25 @@ class Bound:
     reason_L: tuple[str, ...]
 
 
-def load_bound(load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool) -> Bound:
-    """The best of the bounds for every layer. `even` says that an expert's load is split evenly over its replicas.
+def load_bound(load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool, speed_G: Floats | None = None) -> Bound:
+    """The best of the bounds for every layer. `even` says that an expert's load is split evenly over its replicas; `speed_G` is at most 1.
 
     >>> load_bound(np.array([[600.0, 560, 120, 120, 20, 10, 10, 10]]), gpus=8, slots_per_gpu=2, even=False).load_L.tolist()
     [181.25]
     """
     rows = []
+    fast_G = np.ones(gpus) if speed_G is None else np.sort(speed_G)[::-1]
     for load_E in np.asarray(load_LE, dtype=np.float64):
         ordered_E = np.sort(load_E)[::-1]
         found = [
-            ("mean", float(ordered_E.sum() / gpus)),
+            ("mean", float(ordered_E.sum() / fast_G.sum())),
             ("slots", _slots(ordered_E, gpus, slots_per_gpu)),
-            ("hot set", _hot_set(ordered_E, gpus, slots_per_gpu)),
+            ("hot set", _hot_set(ordered_E, gpus, slots_per_gpu, fast_G)),
         ]
         if even:
             found.append(("even", _even(ordered_E, gpus, slots_per_gpu, above=max(value for _, value in found))))
+        if even and speed_G is not None:
+            found.append(("slow GPU", _slow(ordered_E, gpus, slots_per_gpu) / float(fast_G[-1])))
         rows.append(max(found, key=lambda entry: entry[1]))
     return Bound(np.array([value for _, value in rows]), tuple(name for name, _ in rows))
 
@@ -59,19 +66,27 @@ def _slots(ordered_E: Floats, gpus: int, slots_per_gpu: int) -> float:
     return max(low, float((ordered_E / counts_E).max()))
 
 
-def _hot_set(ordered_E: Floats, gpus: int, slots_per_gpu: int) -> float:
+def _hot_set(ordered_E: Floats, gpus: int, slots_per_gpu: int, fast_G: Floats | None = None) -> float:
     """For each h and g: g GPUs hold the h hottest, each other slot may take one cold expert away, and the rest of the cold must share those g."""
     experts, slots = len(ordered_E), gpus * slots_per_gpu
     cold_first = np.concatenate([[0.0], np.cumsum(ordered_E[::-1])])  # [c] = load of the c coldest
     hottest = np.cumsum(ordered_E)
-    reach_G = np.arange(1, gpus + 1)
+    reach_G, together_G = np.arange(1, gpus + 1), np.cumsum(np.ones(gpus) if fast_G is None else fast_G)
     best = 0.0
     for hot in range(1, experts + 1):
         cold = experts - hot
         reach = reach_G[: min(gpus, slots - cold)]
         stuck = np.maximum(cold - slots_per_gpu * (gpus - reach), 0)
-        best = max(best, float(((hottest[hot - 1] + cold_first[stuck]) / reach).min()))
+        best = max(best, float(((hottest[hot - 1] + cold_first[stuck]) / together_G[: len(reach)]).min()))
     return best
+
+
+def _slow(ordered_E: Floats, gpus: int, slots_per_gpu: int) -> float:
+    """The least that s slots of one GPU can weigh: the s lightest experts, all redundant slots given to where a replica more takes off most."""
+    light_S = ordered_E[::-1][:slots_per_gpu]
+    replicas_SC = np.arange(1, gpus)
+    gain_SC = np.sort((light_S[:, None] * (1 / replicas_SC - 1 / (replicas_SC + 1))).ravel())[::-1]  # falls with the replicas an expert has
+    return max(float(light_S.sum() - gain_SC[: gpus * slots_per_gpu - len(ordered_E)].sum()), 0.0)
 
 
 def _even(ordered_E: Floats, gpus: int, slots_per_gpu: int, above: float) -> float:

@@ -13,7 +13,9 @@ from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
-from planner.traffic import Floats, Routing, assignments_SP, message_bytes, messages_GG
+from planner.traffic import Floats, Routing, assignments_SP, inclusion_E, message_bytes, messages_GG
+
+NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none comes is below exp(-40)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +30,22 @@ class Cost:
     bottleneck_L: tuple[str, ...]  # the resource that dispatch waits for, per layer
     cross_node_L: Floats  # share of assignments whose slot is on another node than their token
     silent_L: npt.NDArray[np.bool_]  # layers without a single assignment: taken as even, and no part of any balance figure
+    speed_G: Floats | None = None  # beside the fastest GPU; None where all are alike
+
+    @property
+    def busy_LG(self) -> Floats:
+        """Load that would keep the fastest GPU as busy: a GPU's load over its speed."""
+        return self.load_LG if self.speed_G is None else np.asarray(self.load_LG / self.speed_G)
+
+    @property
+    def fair_L(self) -> Floats:
+        """What every GPU's `busy_LG` would be in perfect balance: the mean, where all are alike."""
+        return np.asarray(self.load_LG.mean(axis=1) if self.speed_G is None else self.load_LG.sum(axis=1) / self.speed_G.sum())
 
     @property
     def max_over_mean_L(self) -> Floats:
-        """Load of the busiest GPU over the mean; 1 is perfect."""
-        return np.asarray(self.load_LG.max(axis=1) / self.load_LG.mean(axis=1))
+        """The busiest GPU over perfect balance; 1 is perfect."""
+        return np.asarray(self.busy_LG.max(axis=1) / self.fair_L)
 
     @property
     def balancedness_L(self) -> Floats:
@@ -40,9 +53,9 @@ class Cost:
 
     @property
     def max_over_mean(self) -> float:
-        """Sum over layers with a signal of the busiest GPU's load over the sum of means: what time follows."""
-        load_LG = self.load_LG if self.silent_L.all() else self.load_LG[~self.silent_L]
-        return float(load_LG.max(axis=1).sum() / load_LG.mean(axis=1).sum())
+        """Sum over layers with a signal of the busiest GPU over the sum of perfect balances: what time follows."""
+        told_L = np.ones_like(self.silent_L) if self.silent_L.all() else ~self.silent_L
+        return float(self.busy_LG[told_L].max(axis=1).sum() / self.fair_L[told_L].sum())
 
     @property
     def layer_seconds_L(self) -> Floats:
@@ -85,10 +98,11 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
         load_LG[layer] = received_P.reshape(problem.gpus, -1).sum(axis=1)
         dispatch_L[layer], bottleneck = _phase_seconds(problem, sent_GG * dispatch_bytes, DISPATCH[problem.workload.transport])
         combine_L[layer], _ = _phase_seconds(problem, sent_GG.T * combine_bytes, COMBINE[problem.workload.transport])
-        compute_L[layer] = _compute_seconds(problem, load_LG[layer], received_P)
+        compute_L[layer] = compute_seconds_G(problem, load_LG[layer], touched_slots_G(problem, routing)).max()
         cross_node_L[layer] = _cross_node_share(problem, sent_SP)
         bottlenecks.append(bottleneck)
-    return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L, np.asarray(load.total_LE.sum(axis=1) == 0))
+    silent_L = np.asarray(load.total_LE.sum(axis=1) == 0)
+    return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L, silent_L, problem.speed_G)
 
 
 def _phase_seconds(problem: Problem, bytes_GG: Floats, constants: PhaseConstants) -> tuple[float, str]:
@@ -105,19 +119,28 @@ def _efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
     return np.array([1.0 if r.rate.evidence.kind == "measured" else constants.efficiency(r.tier) for r in problem.topology.resources])
 
 
-def _compute_seconds(problem: Problem, load_G: Floats, received_P: npt.NDArray[np.float64]) -> float:
-    touched_G = -np.expm1(-received_P.reshape(problem.gpus, -1)).sum(axis=1)  # slots with at least one token in a step
-    return float(compute_seconds_G(problem, load_G, touched_G).max())
+def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
+    """Expected slots of each GPU that at least one token of a step reaches, whose weights are read: what a small decode step waits for.
+
+    Each token of source s reaches slot p with chance π_e · share[s,p], by itself: a replica is touched by the share of tokens that the rule gives it.
+    """
+    tokens = problem.workload.tokens_per_rank * (problem.gpus if len(routing.share_SP) == 1 else 1)
+    chance_P = inclusion_E(routing.share_E, problem.model.top_k)[routing.expert_P]
+    missed_P = np.zeros(len(chance_P))
+    cold = np.flatnonzero(tokens * chance_P * routing.share_SP.sum(axis=0) < NEVER_MISSED)
+    with np.errstate(divide="ignore"):  # an expert that every token chooses is never missed
+        missed_P[cold] = np.exp(tokens * np.log1p(-np.minimum(chance_P[cold] * routing.share_SP[:, cold], 1.0)).sum(axis=0))
+    return np.asarray((1 - missed_P).reshape(problem.gpus, -1).sum(axis=1))
 
 
 def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Floats:
-    """Expert compute of each GPU for this many assignments and touched slots."""
+    """Expert compute of each GPU for this many assignments and touched slots. A GPU's speed divides all but the fixed part, which is the host's."""
     dtype = "fp8" if problem.model.weight_dtype == "fp8" else "bf16"
     peak_G = np.array([gpu.model.peak_flops_per_s(dtype) for gpu in problem.topology.gpus])
     bandwidth_G = np.array([gpu.model.memory_bytes_per_s for gpu in problem.topology.gpus])
     compute_G = load_G * problem.model.flops_per_assignment / (peak_G * COMPUTE.flops_efficiency)
     memory_G = touched_G * problem.model.expert_bytes / (bandwidth_G * COMPUTE.memory_efficiency)
-    return COMPUTE.fixed_seconds + np.maximum(compute_G, memory_G)
+    return COMPUTE.fixed_seconds + np.maximum(compute_G, memory_G) / problem.topology.speed_G
 
 
 def _cross_node_share(problem: Problem, sent_SP: Floats) -> float:

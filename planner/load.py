@@ -51,6 +51,7 @@ class LoadProfile:
     source: str  # the file or publication
     window_unit: str = "window"  # what one window is: a step, a minute, a domain, a sequence
     window_names: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()  # of each window: the file it comes from, where several were given; windows of one domain follow each other
     phase: str = "unknown"  # prefill, decode, unknown
     trace: Trace | None = None
     unmeasured_layer_ids: tuple[int, ...] = ()  # rows that were not measured: filled from other layers, or assumed
@@ -72,6 +73,8 @@ class LoadProfile:
             )
         if self.window_names and len(self.window_names) != len(tokens_WLE):
             raise BadInput(f"{self.source}: {len(tokens_WLE)} windows need as many names; got {len(self.window_names)}")
+        if self.domains and len(self.domains) != len(tokens_WLE):
+            raise ValueError(f"{len(tokens_WLE)} windows need as many domains; got {len(self.domains)}")
         if self.trace is not None and (len(self.trace.experts_LTK), len(self.trace.sequence_lengths)) != tokens_WLE.shape[:2][::-1]:
             raise ValueError("a trace has the profile's layers as rows and one sequence a window")
         tokens_WLE.flags.writeable = False
@@ -79,6 +82,16 @@ class LoadProfile:
     @property
     def windows(self) -> int:
         return len(self.tokens_WLE)
+
+    @property
+    def domain_names(self) -> tuple[str, ...]:
+        """The domains in the order of their windows; empty where the load is one series."""
+        return tuple(dict.fromkeys(self.domains))
+
+    def of_domain(self, name: str) -> "LoadProfile | None":
+        """The windows of that domain, None where the load has none."""
+        chosen = [window for window, domain in enumerate(self.domains) if domain == name]
+        return self.with_windows(chosen) if chosen else None
 
     @property
     def experts(self) -> int:
@@ -103,5 +116,5 @@ class LoadProfile:
             starts = np.concatenate([[0], np.cumsum(trace.sequence_lengths)])
             tokens = np.concatenate([np.arange(starts[w], starts[w + 1]) for w in chosen])
             trace = Trace(trace.experts_LTK[:, tokens].copy(), tuple(trace.sequence_lengths[w] for w in chosen))
-        names = tuple(self.window_names[w] for w in chosen) if self.window_names else ()
-        return replace(self, tokens_WLE=self.tokens_WLE[chosen].copy(), window_names=names, trace=trace)
+        names, domains = (tuple(labels[w] for w in chosen) if labels else () for labels in (self.window_names, self.domains))
+        return replace(self, tokens_WLE=self.tokens_WLE[chosen].copy(), window_names=names, domains=domains, trace=trace)

@@ -45,13 +45,15 @@ class _Part:
 def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None, ranks: str | None = None) -> LoadProfile:
     """The load in files of ours or dumps of engines, with a row for every placed layer of `model`; windows of several files in the order given.
 
-    A trace gives one window a sequence. `slots` says which experts the slots held, where counts are of slots; `ranks` whether identical files are one
-    counter (same) or several (sum). BadInput names the file, window, layer, expert and value of what cannot be used.
+    Several files are several domains; all dumps of one engine are one, and a file whose windows are domains says so itself. A trace gives one window a
+    sequence. `slots` says which experts the slots held, where counts are of slots; `ranks` whether identical files are one counter (same) or several
+    (sum). BadInput names the file, window, layer, expert and value of what cannot be used.
     """
     if not paths:
         raise BadInput("no load file was given")
     dumps, ours = read_dumps(list(map(Path, paths)), model, ranks)
-    recordings = [recording for path in map(Path, paths) for recording in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])]
+    by_file = [(path, found) for path in map(Path, paths) for found in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])]
+    recordings = [recording for _, recording in by_file]
     if slots is not None:
         recordings = _by_expert(recordings, slots, model)
     parts = [_fit(recording, model) for recording in recordings]
@@ -76,6 +78,7 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
         source=", ".join(part.recording.source or part.recording.path for part in parts),
         window_unit=units.pop() if len(units) == 1 else "window",
         window_names=_window_names(parts),
+        domains=_domains([path for path, _ in by_file], parts),
         phase=phases.pop() if len(phases) == 1 else "unknown",
         trace=_join_traces([part.trace for part in parts], parts[0].layer_ids, model),
         unmeasured_layer_ids=filled,
@@ -137,6 +140,15 @@ def _window_names(parts: list[_Part]) -> tuple[str, ...]:
         for stem, part in zip(stems, parts, strict=True)
         for name in part.window_names
     )
+
+
+def _domains(paths: list[Path], parts: list[_Part]) -> tuple[str, ...]:
+    """The file of each window, by its name without suffix where that tells the files apart. Of one file the window's own name, where windows are domains."""
+    files = list(dict.fromkeys(paths))
+    if len(files) == 1:
+        return tuple(name for part in parts for name in part.window_names) if {part.window_unit for part in parts} == {"domain"} else ()
+    short = len({path.stem for path in files}) == len(files)
+    return tuple(path.stem if short else str(path) for path, part in zip(paths, parts, strict=True) for _ in part.tokens_WLE)
 
 
 def _join_traces(traces: list[Trace | None], layer_ids: tuple[int, ...], model: ModelSpec) -> Trace | None:

@@ -1,13 +1,14 @@
 """What one host is made of, and the fabric between hosts. Values only: frozen, checked once, GPUs counted from 0 inside their node."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from planner.errors import BadInput
 from planner.figures import Evidence, GpuModel, Rate
 
 LARGEST_NODE_GPUS, LARGEST_NODE_NICS = 128, 256
+LARGEST_SPEED = 100  # of a GPU beside another of its model; more is a slip of the pen
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,9 @@ class Island:
     gpus: tuple[int, ...]
     rates: tuple[Rate, ...]
 
-    def first(self, count: int) -> "Island":
-        return Island(_below(self.gpus, count), tuple(rate for gpu, rate in zip(self.gpus, self.rates, strict=True) if gpu < count))
+    def keep(self, new: dict[int, int]) -> "Island":
+        kept = [(new[gpu], rate) for gpu, rate in zip(self.gpus, self.rates, strict=True) if gpu in new]
+        return Island(tuple(gpu for gpu, _ in kept), tuple(rate for _, rate in kept))
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,17 @@ class Node:
     nics: tuple[Nic, ...] = ()
     name: str = ""
     faults: tuple[str, ...] = ()
+    speeds: tuple[float, ...] = ()  # of each GPU beside others of its model, 1.0 for nominal; empty where all are
 
     def __post_init__(self) -> None:
         where = f"node '{self.name}'" if self.name else "node"
         if not 1 <= len(self.gpus) <= LARGEST_NODE_GPUS:
             raise BadInput(f"{where}: {len(self.gpus)} GPUs; a node has 1 to {LARGEST_NODE_GPUS}")
+        if self.speeds and len(self.speeds) != len(self.gpus):
+            raise BadInput(f"{where}: {len(self.speeds)} speeds for {len(self.gpus)} GPUs; give one number, or one for each GPU")
+        for gpu, speed in enumerate(self.speeds):
+            if not (math.isfinite(speed) and 0 < speed <= LARGEST_SPEED):
+                raise BadInput(f"{where}: GPU {gpu} has the speed {speed}; it is a factor above 0 and at most {LARGEST_SPEED}, 1.0 for nominal")
         if len(self.nics) > LARGEST_NODE_NICS:
             raise BadInput(f"{where}: {len(self.nics)} NICs; a node has at most {LARGEST_NODE_NICS}")
         self.nvlink.check(where, len(self.gpus))
@@ -144,17 +152,29 @@ class Node:
         """The node with its first `count` GPUs, and the links and NICs those use."""
         if not 1 <= count <= len(self.gpus):
             raise BadInput(f"node '{self.name}' has {len(self.gpus)} GPUs; cannot take {count} of them: choose 1 to {len(self.gpus)}")
-        kept = [index for index, nic in enumerate(self.nics) if min(nic.gpus) < count]
-        nics = tuple(replace(self.nics[index], gpus=_below(self.nics[index].gpus, count)) for index in kept)
-        islands = tuple(island.first(count) for island in self.nvlink.islands if min(island.gpus) < count)
-        pairs = tuple(link for link in self.nvlink.pairs if max(link.gpus) < count)
+        return self.keep(range(count))
+
+    def keep(self, gpus: Iterable[int]) -> "Node":
+        """The node with these of its GPUs, renumbered in order, and the links and NICs those use."""
+        new = {gpu: index for index, gpu in enumerate(sorted(set(gpus)))}
+        kept = [index for index, nic in enumerate(self.nics) if any(gpu in new for gpu in nic.gpus)]
+        nics = tuple(replace(self.nics[index], gpus=_renumbered(self.nics[index].gpus, new), socket=self._socket_of(index, new)) for index in kept)
+        islands = tuple(island.keep(new) for island in self.nvlink.islands if any(gpu in new for gpu in island.gpus))
+        pairs = tuple(replace(link, gpus=(new[link.gpus[0]], new[link.gpus[1]])) for link in self.nvlink.pairs if all(gpu in new for gpu in link.gpus))
         nvlink = NvLink(self.nvlink.kind, islands, pairs) if islands or pairs else NvLink()
         pcie = self.pcie
         if pcie is not None:
-            moved = {old: new for new, old in enumerate(kept)}
-            switches = (replace(s, gpus=_below(s.gpus, count), nics=tuple(moved[n] for n in s.nics if n in moved)) for s in pcie.switches)
-            pcie = replace(pcie, rates=pcie.rates[:count], sockets=pcie.sockets[:count], switches=tuple(switch for switch in switches if switch.gpus))
-        return replace(self, gpus=self.gpus[:count], nvlink=nvlink, pcie=pcie, nics=nics)
+            card = {old: index for index, old in enumerate(kept)}
+            switches = (replace(s, gpus=_renumbered(s.gpus, new), nics=_renumbered(s.nics, card)) for s in pcie.switches)
+            rates, sockets = tuple(pcie.rates[gpu] for gpu in new), tuple(pcie.sockets[gpu] for gpu in new)
+            pcie = replace(pcie, rates=rates, sockets=sockets, switches=tuple(switch for switch in switches if switch.gpus))
+        speeds = tuple(self.speeds[gpu] for gpu in new) if self.speeds else ()
+        return replace(self, gpus=tuple(self.gpus[gpu] for gpu in new), nvlink=nvlink, pcie=pcie, nics=nics, speeds=speeds)
+
+    def _socket_of(self, nic: int, kept: Container[int]) -> int | None:
+        """Where the NIC is said to be once only these GPUs are kept: it does not move where the GPU it sits beside goes."""
+        card = self.nics[nic]
+        return self.pcie.sockets[card.gpus[0]] if self.pcie and card.socket is None and card.gpus[0] not in kept else card.socket
 
 
 @dataclass(frozen=True)
@@ -198,8 +218,8 @@ def _check_groups(where: str, groups: list[tuple[int, ...]], count: int, noun: s
         raise BadInput(f"{where}: lists no GPU; name the GPUs it serves")
 
 
-def _below(members: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return tuple(member for member in members if member < count)
+def _renumbered(members: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
+    return tuple(new[member] for member in members if member in new)
 
 
 def _listed(members: Iterable[int]) -> str:

@@ -9,10 +9,14 @@ import numpy.typing as npt
 from planner.bound import Bound, load_bound
 from planner.constants import COMBINE, COMPUTE, DISPATCH
 from planner.cost import Cost, compute_seconds_G, cost
+from planner.curve import CurvePoint
 from planner.load import LoadProfile
+from planner.loss import AfterLoss, after_loss
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.rules import violations
+from planner.rules import survives, violations
+from planner.score import objective_seconds_L, windows_of
+from planner.survival import Survival
 
 ROUNDING = 1e-12  # a gap below it is none
 
@@ -25,6 +29,20 @@ class Baseline:
     redundant: int
     fitted: Cost
     held_out: Cost | None
+    survives: bool = True  # the losses that the problem asks to survive
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """What the placement costs on one domain of the load; None where it has no window fitted, or none held out. Objectives in seconds a step."""
+
+    name: str
+    fitted_windows: int
+    fitted: Cost | None
+    fitted_objective_seconds: float | None
+    held_out_windows: int
+    held_out: Cost | None
+    held_out_objective_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,7 @@ class Origin:
     engine: str | None = None  # that will run it
     method: str = "given"
     notes: tuple[str, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()  # over R, where R was chosen and not given
     provenance: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -49,12 +68,16 @@ class Plan:
     bound: Bound
     baselines: tuple[Baseline, ...]
     origin: Origin
+    fitted_objective_seconds: float  # a step; what the search made small
+    held_out_objective_seconds: float | None
+    domains: tuple[Domain, ...]  # apart; empty where the load is one series
+    after_loss: AfterLoss | None = None  # where the problem asks to survive losses
 
     @property
     def gap(self) -> float:
         """How far the busiest GPUs are above the bound, summed over layers with a signal, as a share of the bound; 0 is proven optimal for balance."""
         told_L = ~self.fitted.silent_L  # a load whose every count is zero is refused when it is read
-        gap = float(self.fitted.load_LG[told_L].max(axis=1).sum() / self.bound.load_L[told_L].sum() - 1)
+        gap = float(self.fitted.busy_LG[told_L].max(axis=1).sum() / self.bound.load_L[told_L].sum() - 1)
         return 0.0 if abs(gap) < ROUNDING else gap
 
     @property
@@ -84,20 +107,48 @@ def judged(
     broken = violations(problem, placement)
     if broken:
         raise AssertionError(f"method {origin.method} broke the rule '{broken[0].rule}': {broken[0].text}")
+    fitted = cost(problem, placement)
+    held_out = cost(problem, placement, held_out_load) if held_out_load else None
     return Plan(
         problem=problem,
         placement=placement,
         held_out_load=held_out_load,
-        fitted=cost(problem, placement),
-        held_out=cost(problem, placement, held_out_load) if held_out_load else None,
+        fitted=fitted,
+        held_out=held_out,
         bound=_bound(problem, proven_share_L),
-        baselines=tuple(_baseline(name, *question, held_out_load) for name, question in (baselines or {}).items()),
+        baselines=tuple(_baseline(name, *question, held_out_load, problem.survive) for name, question in (baselines or {}).items()),
         origin=origin,
+        fitted_objective_seconds=_objective_seconds(problem, placement, problem.load, fitted),
+        held_out_objective_seconds=_objective_seconds(problem, placement, held_out_load, held_out) if held_out_load and held_out else None,
+        domains=tuple(_domain(name, problem, placement, held_out_load) for name in _domain_names(problem.load, held_out_load)),
+        after_loss=after_loss(problem, placement, problem.survive, held_out_load) if problem.survive else None,
     )
 
 
+def _objective_seconds(problem: Problem, placement: Placement, load: LoadProfile, found: Cost) -> float:
+    """`found` is the cost on the whole load, which one window is."""
+    windows = windows_of(problem, load)
+    return found.total_seconds if len(windows.loads) == 1 else float(objective_seconds_L(problem, windows, placement).sum())
+
+
+def _domain_names(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys((*fitted.domains, *(held_out.domains if held_out else ()))))
+    return names if len(names) > 1 else ()
+
+
+def _domain(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None) -> Domain:
+    def figures(load: LoadProfile | None) -> tuple[int, Cost | None, float | None]:
+        own = load.of_domain(name) if load else None
+        if own is None:
+            return 0, None, None
+        found = cost(problem, placement, own)
+        return own.windows, found, _objective_seconds(problem, placement, own, found)
+
+    return Domain(name, *figures(problem.load), *figures(held_out_load))
+
+
 def _bound(problem: Problem, proven_share_L: npt.NDArray[np.float64] | None) -> Bound:
-    found = load_bound(problem.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even")
+    found = load_bound(problem.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even", speed_G=problem.speed_G)
     share_L, reason_L = found.load_L, found.reason_L
     if proven_share_L is not None:
         reason_L = tuple("CP-SAT" if proven > share * (1 + 1e-9) else reason for proven, share, reason in zip(proven_share_L, share_L, reason_L, strict=True))
@@ -105,6 +156,6 @@ def _bound(problem: Problem, proven_share_L: npt.NDArray[np.float64] | None) -> 
     return Bound(share_L * problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k, reason_L)
 
 
-def _baseline(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None) -> Baseline:
+def _baseline(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None, survive: Survival | None) -> Baseline:
     held_out = cost(problem, placement, held_out_load) if held_out_load else None
-    return Baseline(name, problem.redundant, cost(problem, placement), held_out)
+    return Baseline(name, problem.redundant, cost(problem, placement), held_out, survive is None or survives(survive, problem, placement))

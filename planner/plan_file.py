@@ -13,12 +13,15 @@ from planner.cost import Cost, cost
 from planner.errors import BadInput
 from planner.files import check_keys, read_json, write_json
 from planner.load import LoadProfile
+from planner.loss import AfterLoss
 from planner.memory import ledger
 from planner.model import ModelSpec
+from planner.objective import Objective
 from planner.placement import Placement
-from planner.plan import Plan
+from planner.plan import Domain, Plan
 from planner.problem import Problem, Workload
 from planner.rules import violations
+from planner.survival import parse_survival
 from planner.topology_yaml import topology_from_dict
 
 SCHEMA = "moeplan/plan/1"
@@ -43,22 +46,30 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "replica_rule": problem.replica_rule,
         "workload": asdict(problem.workload),
         "kv_floor_bytes": problem.kv_floor_bytes,
+        "survive": problem.survive.word() if problem.survive else None,
+        "objective": asdict(problem.objective),
+        "resplittable": problem.resplittable,
         "placement": {str(layer): row.tolist() for layer, row in zip(plan.placement.layer_ids, plan.placement.expert_LP, strict=True)},
         "predicted": {
             "fitted": cost_to_dict(plan.fitted),
             "held_out": cost_to_dict(plan.held_out) if plan.held_out else None,
+            "fitted_objective_seconds": plan.fitted_objective_seconds,
+            "held_out_objective_seconds": plan.held_out_objective_seconds,
+            "domains": [domain_to_dict(domain) for domain in plan.domains],
             "baselines": [
                 {
                     "name": baseline.name,
                     "redundant": baseline.redundant,
+                    "survives": baseline.survives,
                     "fitted": cost_to_dict(baseline.fitted, layers=False),
                     "held_out": cost_to_dict(baseline.held_out, layers=False) if baseline.held_out else None,
                 }
                 for baseline in plan.baselines
             ],
+            "after_loss": loss_to_dict(plan.after_loss) if plan.after_loss else None,
         },
         "bound": {
-            "max_over_mean": (plan.bound.load_L / plan.fitted.load_LG.mean(axis=1)).tolist(),
+            "max_over_mean": (plan.bound.load_L / plan.fitted.fair_L).tolist(),
             "reason": list(plan.bound.reason_L),
             "gap": plan.gap,
             "total_seconds": plan.bound_seconds,
@@ -67,6 +78,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "load": load_to_dict(problem.load),
         "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,
         "topology": problem.topology.to_dict(),
+        "redundant_curve": [point.to_dict() for point in plan.origin.curve] or None,
         "notes": list(plan.origin.notes),
         "provenance": dict(plan.origin.provenance),
     }
@@ -102,6 +114,27 @@ def cost_to_dict(found: Cost, *, layers: bool = True) -> dict[str, Any]:
     return summary
 
 
+def loss_to_dict(found: AfterLoss) -> dict[str, Any]:
+    """Worst and mean over the losses, on held-out load where there is some; the survivors of an expert share evenly."""
+    value = asdict(found)
+    return {**value, "survive": found.survive.word(), "exact": found.exact}
+
+
+def domain_to_dict(domain: Domain) -> dict[str, Any]:
+    """Figures of one domain apart; seconds per step."""
+    sides = {
+        "fitted": (domain.fitted_windows, domain.fitted, domain.fitted_objective_seconds),
+        "held_out": (domain.held_out_windows, domain.held_out, domain.held_out_objective_seconds),
+    }
+    return {
+        "name": domain.name,
+        **{
+            side: {"windows": windows, "objective_seconds": seconds, **cost_to_dict(found, layers=False)} if found else None
+            for side, (windows, found, seconds) in sides.items()
+        },
+    }
+
+
 def memory_to_dict(problem: Problem, engine: str | None) -> dict[str, Any]:
     """Bytes on the GPU that keeps least. `free_bytes` is what the slots leave, `kv_left_bytes` what the other lines leave of that."""
     found = ledger(problem, engine)
@@ -122,6 +155,7 @@ def load_to_dict(load: LoadProfile) -> dict[str, Any]:
         "windows": load.windows,
         "window_unit": load.window_unit,
         "window_names": list(load.window_names),
+        "domain_names": list(load.domain_names),
         "phase": load.phase,
         "traced": load.trace is not None,
         "unmeasured_layer_ids": list(load.unmeasured_layer_ids),
@@ -145,7 +179,18 @@ def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str
     topology = topology_from_dict(value["topology"], f"{where}: topology")
     if topology.gpu_count != value["gpus"]:
         raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
-    problem = Problem(topology, model, load, workload, value["slots_per_gpu"], value["replica_rule"], float(value.get("kv_floor_bytes", 0)))
+    problem = Problem(
+        topology,
+        model,
+        load,
+        workload,
+        value["slots_per_gpu"],
+        value["replica_rule"],
+        float(value.get("kv_floor_bytes", 0)),
+        parse_survival(value["survive"], f"{where}: survive") if value.get("survive") else None,
+        _objective(value.get("objective", {}), where),
+        value.get("resplittable", False),
+    )
     placement = _placement(value["placement"], problem, where)
     broken = violations(problem, placement)
     if broken:
@@ -171,7 +216,9 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"kv_floor_bytes": (int, float)}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    "kv_floor_bytes": (int, float), "survive": (str, type(None)), "objective": dict, "resplittable": bool,
+}  # fmt: skip
 
 
 def _model(value: dict[str, Any], where: str) -> ModelSpec:
@@ -187,10 +234,26 @@ def _workload(value: dict[str, Any], where: str) -> Workload:
     return Workload(**value)
 
 
+def _objective(value: dict[str, Any], where: str) -> Objective:
+    """The objective of a plan; a file that names none is older, and its objective was the mean."""
+    check_keys(value, f"{where}: objective", {}, {"kind": str, "z": (int, float), "robust": bool})
+    return Objective(**value)
+
+
 def _load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile:
     check_keys({key: value[key] for key in ("source", "counts") if key in value}, where, {"source": str, "counts": list})
     counts_LE = integers(value["counts"], where, (len(model.placed_layer_ids), model.experts))
     return LoadProfile(counts_LE[None].copy(), model.placed_layer_ids, value["source"], unmeasured_layer_ids=tuple(value.get("unmeasured_layer_ids", ())))
+
+
+def held_out_load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile | None:
+    """The load that the plan was judged on, as one window; None where there was none."""
+    held_out = value.get("held_out_load")
+    if held_out is None:
+        return None
+    if not isinstance(held_out, dict):
+        raise BadInput(f"{where}: 'held_out_load' is {type(held_out).__name__}; expected a mapping")
+    return _load(held_out, model, f"{where}: held_out_load")
 
 
 def _placement(value: dict[str, Any], problem: Problem, where: str) -> Placement:

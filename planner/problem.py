@@ -9,7 +9,9 @@ import numpy.typing as npt
 from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.model import ModelSpec
+from planner.objective import MEAN, Objective
 from planner.replica import Situation, find_rule
+from planner.survival import Survival, least_slots_per_gpu
 from planner.topology import Topology
 
 TRANSPORTS = {
@@ -55,14 +57,25 @@ class Problem:
     slots_per_gpu: int
     replica_rule: str = "even"
     kv_floor_bytes: float = 0.0  # memory of each GPU that must stay free for the KV cache
+    survive: Survival | None = None  # losses after which every expert must still have a slot
+    objective: Objective = MEAN
+    resplittable: bool = False  # replicas must join all GPUs of a layer, so that load can be passed on between any two
 
     def __post_init__(self) -> None:
         find_rule(self.replica_rule)
         if self.load.layer_ids != self.model.placed_layer_ids or self.load.experts != self.model.experts:
             raise ValueError("the load must have a row for every placed layer and a column for every expert")
         check_slots(self.model, self.gpus, self.slots_per_gpu * self.gpus - self.model.experts)
+        if self.resplittable and self.redundant < self.gpus - 1:
+            least = self.gpus - 1 + (-self.model.experts - self.gpus + 1) % self.gpus
+            raise Infeasible(
+                f"R = {self.redundant} cannot join {self.gpus} GPUs through shared experts: each redundant expert joins one more, so --resplittable needs "
+                f"R >= {self.gpus - 1}; the smallest that divides is --redundant {least}"
+            )
         if not self.kv_floor_bytes >= 0:
             raise BadInput(f"the memory floor for the KV cache is {self.kv_floor_bytes} bytes a GPU; it must be 0 or more")
+        if self.survive is not None:
+            _check_survival(self, self.survive)
         if self.free_bytes_G.min() < self.kv_floor_bytes:
             gpu = int(self.free_bytes_G.argmin())
             fits = int(max((self.free_bytes_G[gpu] - self.kv_floor_bytes) / self.slot_bytes + self.slots_per_gpu, 0))
@@ -89,6 +102,18 @@ class Problem:
         return self.topology.node_G
 
     @cached_property
+    def speed_G(self) -> npt.NDArray[np.float64] | None:
+        """Compute speed of each GPU beside the fastest one (peak of its model times its own factor); None where all are alike."""
+        dtype = "fp8" if self.model.weight_dtype == "fp8" else "bf16"
+        peak_G = np.array([gpu.model.peak_flops_per_s(dtype) for gpu in self.topology.gpus]) * self.topology.speed_G
+        return None if (peak_G == peak_G[0]).all() else peak_G / peak_G.max()
+
+    @property
+    def fair_share(self) -> float:
+        """Share of a layer's load that the fastest GPU has in perfect balance."""
+        return 1 / self.gpus if self.speed_G is None else 1 / float(self.speed_G.sum())
+
+    @cached_property
     def shares_LE(self) -> npt.NDArray[np.float64]:
         """Share of each layer's assignments that each expert gets; rows sum to 1; a layer without signal is even."""
         return self.load.shares_LE
@@ -103,6 +128,11 @@ class Problem:
         return self.replica_rule.startswith("nearest") and self.topology.node_count > 1
 
     @property
+    def least_replicas(self) -> int:
+        """Slots that every expert needs."""
+        return 1 if self.survive is None else self.survive.least_replicas
+
+    @property
     def slot_bytes(self) -> float:
         """Weight bytes of one more slot on a GPU, over all placed layers."""
         return self.model.expert_bytes * len(self.model.placed_layer_ids)
@@ -115,6 +145,29 @@ class Problem:
 
     def with_rule(self, replica_rule: str) -> "Problem":
         return replace(self, replica_rule=replica_rule)
+
+
+def least_redundant(model: ModelSpec, topology: Topology, survive: Survival | None) -> int:
+    """The fewest redundant experts with which slots divide over the GPUs and the losses can be survived. Infeasible where no number does."""
+    least = -model.experts % topology.gpu_count
+    if survive is None:
+        return least
+    return max(least, least_slots_per_gpu(survive, model.experts, topology.node_G) * topology.gpu_count - model.experts)
+
+
+def _check_survival(problem: Problem, survive: Survival) -> None:
+    """Infeasible with the smallest R that survives, and what fits in memory."""
+    least = least_redundant(problem.model, problem.topology, survive)
+    if problem.redundant >= least:
+        return
+    slots = (problem.model.experts + least) // problem.gpus
+    memory = min(gpu.model.memory_bytes for gpu in problem.topology.gpus)
+    fits = int(max(memory - problem.kv_floor_bytes, 0) / problem.slot_bytes)
+    raise Infeasible(
+        f"R = {problem.redundant} cannot survive the loss of {survive}: every one of {problem.model.experts} experts needs {survive.least_replicas} slots "
+        f"on different {'nodes' if survive.node else 'GPUs'}; the smallest is --redundant {least}, {slots} slots a GPU; "
+        f"memory fits {fits} slots of {problem.slot_bytes / 1e9:.2f} GB a GPU" + (", so take more GPUs" if fits < slots else "")
+    )
 
 
 def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from planner.catalog import find_model
 from planner.cost import Cost, cost
 from planner.engines import Engine, engine_names, find_engine
 from planner.errors import BadInput
+from planner.gpu_speeds import read_speeds
 from planner.load import LoadProfile
 from planner.load_files import read_load
 from planner.load_map import read_slot_map
@@ -17,11 +19,15 @@ from planner.load_shipped import shipped_load, uniform_load
 from planner.load_split import split_windows
 from planner.memory import memory_notes, within_floor
 from planner.model import ModelSpec
+from planner.objective import parse_objective
 from planner.plan import Origin, Plan
-from planner.plan_file import read_plan
-from planner.planning import Search, choose_redundant, make_plan, poser
-from planner.problem import Problem, Workload
+from planner.plan_file import held_out_load, read_plan
+from planner.planning import Pose, Search, make_plan, poser
+from planner.problem import Problem, Workload, least_redundant
+from planner.redundancy import redundant_curve
+from planner.resplit import BestSplit, best_split
 from planner.solve import Progress
+from planner.survival import Survival
 from planner.topology import Topology
 from planner.topology_yaml import read_topology
 
@@ -50,28 +56,59 @@ class Question:
     replica_rule: str | None = None
     held_out: float = 1 / 3
     kv_floor_bytes: float = 0.0
+    survive: Survival | None = None
+    objective: str = "mean"
+    robust: bool = False
+    gpu_speed: str | None = None
+    resplittable: bool = False
 
 
-def answer(question: Question, progress: Progress | None = None) -> Plan:
-    """Look everything up, solve and judge."""
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A question with everything looked up; only R is open."""
+
+    pose: Pose
+    gpus: int
+    least_redundant: int
+    held_out_load: LoadProfile | None
+    notes: tuple[str, ...]
+    provenance: Mapping[str, object]
+
+
+def posed(question: Question) -> Posed:
+    """Look everything up. BadInput names what is not found."""
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
+    if question.gpu_speed:
+        topology = topology.with_speeds(read_speeds(question.gpu_speed))
+    objective = parse_objective(question.objective, robust=question.robust)
     whole_load = find_load(question.load_files, model, question.map_file, question.ranks)
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.replica_rule(question.phase, topology) if engine else "even")
-    pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
+    limits = {
+        "kv_floor_bytes": question.kv_floor_bytes, "survive": question.survive, "objective": objective, "resplittable": question.resplittable,
+    }  # fmt: skip
+    pose = poser(model, topology, load, workload, replica_rule=replica_rule, **limits)
     pose = within_floor(pose, question.engine)
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model))
+    least = least_redundant(model, topology, question.survive)
+    return Posed(pose, topology.gpu_count, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
+
+
+def answer(question: Question, progress: Progress | None = None) -> Plan:
+    """Look everything up, solve and judge."""
+    asked = posed(question)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
+    origin = Origin(question.engine, question.method, asked.notes, provenance=asked.provenance)
     redundant = question.redundant
-    redundant_notes: tuple[str, ...] = ()
     if redundant is None:
-        redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
-        redundant_notes = (why,)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes, *memory_notes(pose(redundant), question.engine))
-    origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
-    return make_plan(pose, redundant, search, origin, held_out_load)
+        curve = redundant_curve(asked.pose, asked.least_redundant, asked.gpus, search, asked.held_out_load)
+        redundant = curve.redundant
+        origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
+    origin = replace(origin, notes=(*origin.notes, *memory_notes(asked.pose(redundant), question.engine)))
+    return make_plan(asked.pose, redundant, search, origin, asked.held_out_load)
 
 
 def re_evaluate(
@@ -79,8 +116,10 @@ def re_evaluate(
     load_files: tuple[Path, ...],
     topology_text: str | None,
     engine_name: str | None,
+    *,
     map_file: Path | None = None,
     ranks: str | None = None,
+    gpu_speed: str | None = None,
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
     problem, placement, _ = read_plan(plan_file)
@@ -88,6 +127,8 @@ def re_evaluate(
     if topology_text:
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
+    if gpu_speed:
+        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed)))
     if load_files or map_file:
         load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
@@ -99,14 +140,36 @@ def re_evaluate(
     return problem, cost(problem, placement), notes
 
 
+def re_split(
+    plan_file: Path, load_files: tuple[Path, ...], map_file: Path | None = None, ranks: str | None = None
+) -> tuple[Problem, BestSplit, tuple[str, ...]]:
+    """What the plan's placement could reach with weights on its replicas, fitted to the plan's load and judged on the files'; the plan's own held-out
+    load, one window, where none are given. BadInput where there is neither. Also notes on the load.
+    """
+    problem, placement, value = read_plan(plan_file)
+    if load_files or map_file:
+        given = find_load(load_files, problem.model, map_file, ranks)
+        return problem, best_split(problem, placement, given), given.notes
+    load = held_out_load(value, problem.model, str(plan_file))
+    if load is None:
+        raise BadInput(f"{plan_file}: --best-split judges on load that the plan was not fitted to, and the plan holds none; give --load")
+    return problem, best_split(problem, placement, load), ("judged on the plan's held-out load, which its file holds as one window",)
+
+
 def evaluate_engines(
-    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None, ranks: str | None = None
+    plan_file: Path,
+    load_files: tuple[Path, ...],
+    topology_text: str | None,
+    *,
+    map_file: Path | None = None,
+    ranks: str | None = None,
+    gpu_speed: str | None = None,
 ) -> tuple[dict[str, tuple[Problem, Cost]], tuple[str, ...]]:
     """The same placement as each engine would run it, by engine name. Also notes on the load."""
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file, ranks)
+        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
         found[name] = (problem, priced)
     return found, notes
 

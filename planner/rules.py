@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
+from planner.resplit import island_LG
+from planner.survival import Survival, held_places_LE
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,40 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
     if placement.slots != problem.slots:
         yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
-    yield from row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+    broken = list(row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus))
+    yield from broken
+    if problem.resplittable and not broken:
+        yield from _apart(placement)
+    if problem.survive is not None and not broken and placement.gpus == problem.gpus:  # where an expert has no slot there is nothing to survive
+        yield from _unsurvived(problem, problem.survive, placement)
+
+
+def survives(survive: Survival, problem: Problem, placement: Placement) -> bool:
+    """Whether every expert has a slot after each of these losses, on the problem's GPUs."""
+    held_LE = held_places_LE(placement.expert_LP, survive.place_G(problem.node_G), problem.model.experts)
+    return bool((held_LE >= survive.least_replicas).all())
+
+
+def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> Iterator[Violation]:
+    place_G = survive.place_G(problem.node_G)
+    held_LE = held_places_LE(placement.expert_LP, place_G, problem.model.experts)
+    for layer_id, held_E, expert_P in zip(placement.layer_ids, held_LE, placement.expert_LP, strict=True):
+        few = np.flatnonzero(held_E < survive.least_replicas)
+        if len(few):
+            gpus = np.flatnonzero((expert_P.reshape(problem.gpus, -1) == few[0]).any(axis=1))
+            where = "one node" if survive.node else f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
+            others = f", nor would {len(few) - 1} others" if len(few) > 1 else ""
+            text = f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, its slots are all on {where}{others}"
+            yield Violation("survive", text, layer_id, int(gpus[0]), int(few[0]))
+
+
+def _apart(placement: Placement) -> Iterator[Violation]:
+    """Layers whose GPUs shared experts do not join, where the question asks for that."""
+    islands_LG = island_LG(placement.expert_LP, placement.gpus)
+    for row in np.flatnonzero((islands_LG > 0).any(axis=1)).tolist():
+        gpu = int(np.flatnonzero(islands_LG[row])[0])
+        text = f"layer {placement.layer_ids[row]}: no chain of shared experts joins GPU {gpu} to GPU 0, so load cannot be passed on between them"
+        yield Violation("resplittable", text, placement.layer_ids[row], gpu)
 
 
 def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:

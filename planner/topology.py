@@ -5,6 +5,7 @@ Shapes: G GPUs (node by node, then by index in the node), R resources.
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -96,6 +97,11 @@ class Topology:
         return _fixed(np.concatenate([np.arange(len(node.gpus), dtype=np.int64) for node in self.nodes]))
 
     @cached_property
+    def speed_G(self) -> npt.NDArray[np.float64]:
+        """How fast each GPU computes beside others of its model; 1.0 is nominal."""
+        return _fixed(np.concatenate([np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes]))
+
+    @cached_property
     def domain_G(self) -> npt.NDArray[np.int64]:
         """NVLink domain of each GPU, numbered by first GPU: those behind one switch, or linked in pairs directly or through others."""
         leader = list(range(self.gpu_count))
@@ -132,6 +138,33 @@ class Topology:
             if node not in first:
                 first[node] = node if gpus_per_node is None else node.first(gpus_per_node)
         return replace(self, nodes=tuple(first[node] for node in self.nodes[:nodes]))
+
+    def without(self, lost: Collection[int]) -> "Topology":
+        """The machine that is left when these GPUs are lost, ranks closed up.
+
+        A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several share a leaf or an NVLink domain, one of them
+        may end up under the switch before.
+        """
+        kept_by_node: list[Node] = []
+        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+            kept = [gpu for gpu in range(len(node.gpus)) if start + gpu not in lost]
+            if kept:
+                kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
+        if not kept_by_node:
+            raise BadInput(f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve")
+        return replace(self, nodes=tuple(kept_by_node))
+
+    def with_speeds(self, speed_of: Mapping[int, float]) -> "Topology":
+        """The same machine with these speeds for GPUs by rank; the others keep theirs. BadInput for a rank that there is not."""
+        absent = sorted(set(speed_of) - set(range(self.gpu_count)))
+        if absent:
+            raise BadInput(f"topology {self.name}: a speed is given for GPU {absent[0]}; its GPUs are 0 to {self.gpu_count - 1}")
+        speeds = [float(speed_of.get(rank, speed)) for rank, speed in enumerate(self.speed_G)]
+        nodes = []
+        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+            own = tuple(speeds[start : start + len(node.gpus)])
+            nodes.append(replace(node, speeds=() if set(own) == {1.0} else own))
+        return replace(self, nodes=tuple(nodes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `topology_yaml.topology_from_dict` reads back to an equal value."""

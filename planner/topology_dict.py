@@ -34,6 +34,8 @@ def _node(node: Node, names: list[str]) -> dict[str, Any]:
         entry["pcie"] = _pcie(node.pcie)
     if node.nics:
         entry["nics"] = [_nics(list(group)) for _, group in groupby(node.nics, key=lambda nic: (nic.rate, nic.socket))]
+    if node.speeds:
+        entry["speed"] = node.speeds[0] if len(set(node.speeds)) == 1 else list(node.speeds)
     if node.faults:
         entry["faults"] = list(node.faults)
     return entry

@@ -10,6 +10,7 @@
         nvlink: {kind: switch, islands: [{gpus: [0, 1, ...], rate: RATE}]}       # or kind: mesh | bridge, pairs: [{gpus: [[0, 1], ...], rate: RATE}]
         pcie: {rate: RATE, sockets: [0, 0, ...], switches: [{gpus: [[0, 1], ...], nics: [[0], ...], uplink: RATE}], inter_socket: RATE}
         nics: [{gpus: [[0], [1], ...], rails: [0, 1, ...], rate: RATE, names: [...], socket: 0}]
+        speed: 0.9                  # optional: compute beside others of the model, 1.0 is nominal; or a list with one for each GPU
         faults: [a sentence, ...]   # optional: what was found wrong with them
     fabric: {kind: rail, nodes_per_leaf: 32, oversubscription: 1, nvlink_domain_nodes: 1, evidence: assumed, source: why}
 
@@ -31,6 +32,9 @@ from planner.units import parse_bandwidth, parse_bytes, parse_flops
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 _NUMBER = (int, float)
+_OF_NODE: dict[str, type | tuple[type, ...]] = {
+    "count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list, "speed": (*_NUMBER, list), "faults": list,
+}  # fmt: skip
 
 
 def read_topology(text: str) -> Topology:
@@ -91,7 +95,7 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
 
 
 def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:
-    check_keys(entry, where, {"gpus": (dict, list)}, {"count": int, "names": list, "nvlink": dict, "pcie": dict, "nics": list, "faults": list})
+    check_keys(entry, where, {"gpus": (dict, list)}, _OF_NODE)
     count = entry.get("count", 1)
     if not 1 <= count <= LARGEST_GPUS:
         raise BadInput(f"{where}: 'count' is {count}; a machine has 1 to {LARGEST_GPUS:,} nodes")
@@ -100,13 +104,22 @@ def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]
     nvlink = _nvlink(entry["nvlink"], f"{where}: nvlink") if "nvlink" in entry else NvLink()
     pcie = _pcie(entry["pcie"], len(gpus), f"{where}: pcie") if "pcie" in entry else None
     try:
-        node = Node(gpus, nvlink, pcie, nics, faults=tuple(map(str, entry.get("faults", []))))
+        node = Node(gpus, nvlink, pcie, nics, faults=tuple(map(str, entry.get("faults", []))), speeds=_speeds(entry.get("speed", []), len(gpus), where))
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
     names = entry.get("names", [])
     if names and (len(names) != count or not all(isinstance(name, str) for name in names)):
         raise BadInput(f"{where}: 'names' holds {len(names)} entries for {count} nodes; give one text for each")
     return tuple(replace(node, name=name) for name in names) if names else (node,) * count
+
+
+def _speeds(entry: Any, count: int, where: str) -> tuple[float, ...]:
+    """One factor for each GPU; none where all are nominal."""
+    speeds = entry if isinstance(entry, list) else [entry] * count
+    for speed in speeds:
+        if isinstance(speed, bool) or not isinstance(speed, _NUMBER):
+            raise BadInput(f"{where}: speed: {speed!r} is not a number; 1.0 is nominal")
+    return () if len(speeds) in (0, count) and all(speed == 1 for speed in speeds) else tuple(map(float, speeds))
 
 
 def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, ...]:

@@ -3,6 +3,7 @@
 import click
 
 from planner import __version__
+from planner.cli.budget import budget
 from planner.cli.console import Commands
 from planner.cli.inputs import load, model
 from planner.cli.launching import capacity
@@ -25,5 +26,5 @@ def main() -> None:
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
 
 
-for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, convert, validate, bench, record, capacity):
+for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, convert, validate, bench, record, capacity, budget):
     main.add_command(command)

@@ -1,6 +1,7 @@
 """Commands about plans: make one, judge it, write what engines load, run it."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,15 @@ from planner.errors import BadInput
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
+@click.option("--objective", default="mean", show_default=True, help="Over the load's windows: mean, worst, or risk:Z for mean + Z standard deviations.")
+@click.option("--robust", is_flag=True, help="Make the worst domain good: each --load file is a domain.")
+@click.option("--gpu-speed", metavar="RANK=FACTOR,...|FILE", help="Compute of GPUs beside others of their model; 3=0.9 is a slow GPU 3.")
+@click.option("--resplittable", is_flag=True, help="Join all GPUs of a layer by shared experts, for engines that weigh replicas at run time.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep for the KV cache, like '20 GB'.")
+@click.option("--survive", metavar="F|node", help="Keep a slot of every expert when any F GPUs, or any one node, are lost.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
-def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **flags: Any) -> None:
+def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, survive: str | None, **flags: Any) -> None:
     """Decide which expert sits in which slot of which GPU.
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
@@ -45,6 +51,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
     from planner.plan_file import plan_to_dict, write_plan
     from planner.question import Question, answer
     from planner.report.plan import plan_report
+    from planner.survival import parse_survival
     from planner.units import parse_bytes
 
     question = Question(
@@ -52,6 +59,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
         topology=flags.pop("topology_text"),
         redundant=_redundant(redundant),
         kv_floor_bytes=parse_bytes(kv_floor),
+        survive=parse_survival(survive) if survive is not None else None,
         **flags,
     )
     with progress_bar("solve") as progress:
@@ -71,6 +79,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine to judge it on; the plan's own where it is not given.")
 @click.option("--engine", help="Judge under this engine's replica rule and transport.")
 @click.option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
+@click.option("--gpu-speed", metavar="RANK=FACTOR,...|FILE", help="Compute of GPUs beside others of their model; the plan's own where it is not given.")
+@click.option("--best-split", is_flag=True, help="What balance the placement could reach if the engine weighed its replicas.")
 @json_option
 def evaluate(
     plan_file: Path,
@@ -80,6 +90,8 @@ def evaluate(
     topology_text: str | None,
     engine: str | None,
     all_engines: bool,
+    gpu_speed: str | None,
+    best_split: bool,
     as_json: bool,
 ) -> None:
     """Predict what a plan costs on another load, another machine or another engine.
@@ -87,20 +99,29 @@ def evaluate(
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
     from planner.plan_file import cost_to_dict
-    from planner.question import evaluate_engines, re_evaluate
-    from planner.report.plan import cost_report, engines_report
+    from planner.question import evaluate_engines, re_evaluate, re_split
+    from planner.report.plan import cost_report, engines_report, split_report
 
+    if best_split:
+        given = [
+            name for name, value in (("--engine", engine), ("--all-engines", all_engines), ("--topology", topology_text), ("--gpu-speed", gpu_speed)) if value
+        ]
+        if given:
+            raise BadInput(f"--best-split is about the plan's own machine and about weights, not rules of engines; leave out {', '.join(given)}")
+        asked, split, notes = re_split(plan_file, load_files, map_file, ranks)
+        say(split_report(asked, split, notes), {**asdict(split), "notes": list(notes)}, as_json)
+        return
     if all_engines:
         if engine:
             raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
-        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file, ranks)
+        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
         rows = {
             name: {**cost_to_dict(priced), "replica_rule": asked.replica_rule, "transport": asked.workload.transport}
             for name, (asked, priced) in by_engine.items()
         }
         say(engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}, as_json)
         return
-    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file, ranks)
+    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
     say(cost_report(problem, found, notes), {**cost_to_dict(found), "replica_rule": problem.replica_rule, "notes": list(notes)}, as_json)
 
 

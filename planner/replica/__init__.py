@@ -6,7 +6,7 @@ pick depends on the batch, `CHOICES` has its own pick for each token too.
 """
 
 from planner.errors import BadInput
-from planner.replica.best_split import lp
+from planner.replica.best_split import best_split_1P, lp, steady_split_1P
 from planner.replica.blocks import round_robin, round_robin_slots
 from planner.replica.by_source import fixed_by_source
 from planner.replica.even_split import even
@@ -35,7 +35,8 @@ EXPECTATION = {  # a cheap stand-in, for search: the same mean, or for `lp` the 
 }
 CHOICES: dict[str, Choice] = {"hashed": hashed_slots, "row-index": row_index_slots, "round-robin": round_robin_slots}
 
-__all__ = ["CHOICES", "EXPECTATION", "LARGEST_EXACT_TABLE", "RULES", "Choice", "Rule", "Shares", "Situation", "find_rule", "static_table", "table_draws"]
+__all__ = ["CHOICES", "EXPECTATION", "LARGEST_EXACT_TABLE", "RULES", "Choice", "Rule", "Shares", "Situation", "best_split_1P", "find_rule"]
+__all__ += ["static_table", "steady_split_1P", "table_draws"]
 
 
 def find_rule(name: str) -> Rule:

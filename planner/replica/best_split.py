@@ -3,14 +3,19 @@
 Source: SGLang 0.5.23, srt/eplb/lplb_solver.py. The engine solves it for each batch by an interior-point method on the GPU; here OR-Tools solves it once
 for the load's shares. Both reach the same busiest GPU; where several splits do, theirs may differ from ours. With a mapping file the engine first cuts
 each rank's list to its near replica, and its split then concerns only what is left: this rule is the one of full lists, and the best that `lp` can reach.
+
+Shapes: W windows, E experts, G GPUs, P slots.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from planner.placement import Placement
 from planner.replica.situation import Ids, Shares, Situation, first_slots
+
+LIKING = 0.01  # for an even split, in a steady one: the peak that an expert's whole load on other replicas is worth, beside that load
 
 
 def lp(placement: Placement, situation: Situation) -> Iterator[Shares]:
@@ -22,27 +27,57 @@ def lp(placement: Placement, situation: Situation) -> Iterator[Shares]:
 
 def best_split_1P(expert_P: Ids, load_E: Shares, gpus: int) -> Shares:
     """share_1P that minimises the load of the busiest GPU; experts without load are split evenly."""
+    return _split_1P(expert_P, load_E[None], gpus, liking=0.0)
+
+
+def steady_split_1P(expert_P: Ids, load_WE: Shares, gpus: int) -> Shares:
+    """share_1P to keep over all windows: it minimises the mean of their busiest GPUs, and of equally good splits takes the most even.
+
+    Windows count alike, whatever their totals. A corner of the best single-window split, which `best_split_1P` gives, fits that window alone.
+    """
+    totals_W1 = load_WE.sum(axis=1, keepdims=True)
+    heard_WE = (load_WE / np.maximum(totals_W1, 1e-300))[totals_W1[:, 0] > 0]
+    return _split_1P(expert_P, heard_WE, gpus, liking=LIKING)
+
+
+def _split_1P(expert_P: Ids, load_WE: Shares, gpus: int, liking: float) -> Shares:
     from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]
 
+    load_E = load_WE.sum(axis=0)
     replicas_P = np.bincount(expert_P, minlength=len(load_E))[expert_P]
     share_1P = 1.0 / replicas_P[None, :]
     split_P = (replicas_P > 1) & (load_E[expert_P] > 0)
     if not split_P.any():
         return share_1P
     solver = pywraplp.Solver.CreateSolver("GLOP")
-    peak = solver.NumVar(0.0, solver.infinity(), "")
     part = {slot: solver.NumVar(0.0, 1.0, "") for slot in np.flatnonzero(split_P).tolist()}
-    scale = float(load_E.sum())
-    for slots in np.split(np.arange(len(expert_P)), gpus):
-        fixed = float(load_E[expert_P[slots[~split_P[slots]]]].sum()) / scale
-        moving = sum((part[slot] * (float(load_E[expert_P[slot]]) / scale) for slot in slots[split_P[slots]].tolist()), fixed)
-        solver.Add(moving <= peak)
+    peaks = [_add_window(solver, part, load_E[expert_P] / load_E.sum(), gpus) for load_E in load_WE]
     for expert in np.unique(expert_P[split_P]).tolist():
         solver.Add(sum(part[slot] for slot in np.flatnonzero(expert_P == expert).tolist()) == 1)
-    solver.Minimize(peak)
+    uneven = _add_uneven(solver, part, share_1P[0], load_E[expert_P] / load_E.sum()) if liking else 0.0
+    solver.Minimize(sum(peaks) * (1 / len(peaks)) + liking * uneven)
     status = solver.Solve()
     assert status == pywraplp.Solver.OPTIMAL, f"GLOP ended with status {status}"  # an even split is feasible
     for slot, variable in part.items():
         share_1P[0, slot] = max(variable.solution_value(), 0.0)
     sums_E = np.bincount(expert_P, share_1P[0], len(load_E))
     return np.asarray(share_1P / sums_E[expert_P])
+
+
+def _add_window(solver: Any, part: dict[int, Any], load_P: Shares, gpus: int) -> Any:
+    """The peak of a window: no GPU's load is above it. `load_P` is the whole load of each slot's expert."""
+    peak = solver.NumVar(0.0, solver.infinity(), "")
+    for slots in np.split(np.arange(len(load_P)), gpus):
+        fixed = float(sum(load_P[slot] for slot in slots.tolist() if slot not in part))
+        solver.Add(sum((part[slot] * float(load_P[slot]) for slot in slots.tolist() if slot in part), fixed) <= peak)
+    return peak
+
+
+def _add_uneven(solver: Any, part: dict[int, Any], even_P: Shares, load_P: Shares) -> Any:
+    """Load that goes elsewhere than an even split would send it."""
+    total = 0.0
+    for slot, variable in part.items():
+        above = solver.NumVar(0.0, 1.0, "")
+        solver.Add(variable - float(even_P[slot]) <= above)
+        total = total + above * float(load_P[slot])
+    return total

@@ -11,6 +11,10 @@ from planner.cost import Cost
 from planner.memory import ledger
 from planner.plan import Plan
 from planner.problem import Problem
+from planner.report.curve import curve_table
+from planner.report.loss import loss_note, loss_table
+from planner.resplit import BestSplit
+from planner.survival import Survival
 from planner.units import human_bytes, human_seconds
 
 WORTH_IT = 0.01  # a gain below this share of the step is called no gain
@@ -18,17 +22,35 @@ WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
     """Everything a person needs to decide whether to load the plan."""
-    return Group(_headline(plan), costs_table(plan), layers_table(plan, worst), _evidence(plan))
+    more: list[RenderableType] = [domains_table(plan)] if plan.domains else []
+    if plan.after_loss:
+        more += [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))]
+    if plan.origin.curve:
+        more.append(curve_table(plan.origin.curve, plan.problem.redundant))
+    return Group(_headline(plan), costs_table(plan), *more, layers_table(plan, worst), _evidence(plan))
 
 
 def verdict(plan: Plan) -> str:
     """One sentence: is the plan worth loading, on load it was not fitted to where there is some?"""
-    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
+    if plan.problem.survive and not any(baseline.survives for baseline in plan.baselines):
+        return _price_of_survival(plan, plan.problem.survive)
+    best = min(
+        (baseline for baseline in plan.baselines if baseline.survives),
+        key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name),
+    )
     before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
     gain, where = 1 - after / before, "held-out" if plan.held_out else "fitted"
     if gain < WORTH_IT:
         return f"Doing nothing wins: '{best.name}' is predicted {human_seconds(before)} a step on {where} load, this plan {human_seconds(after)}."
     return f"The plan is predicted to take {gain:.1%} less time a step than the best default ('{best.name}') on {where} load."
+
+
+def _price_of_survival(plan: Plan, survive: Survival) -> str:
+    """What the step takes beside the fastest default, which would lose experts."""
+    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
+    before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
+    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step than '{best.name}'"
+    return f"No default placement survives the loss of {survive}; the plan does, and is predicted to take {change}."
 
 
 def costs_table(plan: Plan) -> Table:
@@ -40,6 +62,43 @@ def costs_table(plan: Plan) -> Table:
         if held_out:
             table.add_row("", "", "held-out", *_cost_cells(held_out))
     return table
+
+
+def domains_table(plan: Plan) -> Table:
+    """Each domain of the load apart: a plan that is good on their sum may be bad on one."""
+    table = Table(title="Domains apart", title_justify="left")
+    for name in ("domain", "load", "windows", "objective", "max/mean", "cross-node"):
+        table.add_column(name, justify="left" if name in ("domain", "load") else "right")
+    for domain in plan.domains:
+        sides = (
+            ("fitted", domain.fitted_windows, domain.fitted, domain.fitted_objective_seconds),
+            ("held-out", domain.held_out_windows, domain.held_out, domain.held_out_objective_seconds),
+        )
+        for side, windows, found, seconds in sides:
+            if found is not None and seconds is not None:
+                figures = (human_seconds(seconds), f"{found.max_over_mean:.4f}", f"{found.cross_node_share:.1%}")
+                table.add_row(domain.name, side, str(windows), *figures)
+    return table
+
+
+def split_report(problem: Problem, split: BestSplit, notes: tuple[str, ...]) -> RenderableType:
+    """What weights on replicas could reach, for `moeplan evaluate --best-split`."""
+    table = Table(title=f"max/mean over {split.windows} window(s)", title_justify="left")
+    for name in ("weights on replicas", "max/mean", "balancedness"):
+        table.add_column(name, justify="left" if name == "weights on replicas" else "right")
+    rows = (
+        ("none: even split", split.even_max_over_mean),
+        ("fitted to the plan's load, kept", split.static_max_over_mean),
+        ("best for each window, known beforehand", split.resplit_max_over_mean),
+    )
+    for name, value in rows:
+        table.add_row(name, f"{value:.4f}", f"{1 / value:.4f}")
+    apart = sum(islands > 1 for islands in split.islands_L)
+    joined = (
+        f"in {apart} of {len(split.islands_L)} layers shared experts do not join all GPUs (--resplittable asks for that)" if apart else "all layers are joined"
+    )
+    lines = [f"{problem.model.name} on {problem.topology.name}: {joined}", *(f"Note: {note}" for note in notes)]
+    return Group(Text("\n".join(lines)), table)
 
 
 def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> RenderableType:
@@ -68,7 +127,7 @@ def layers_table(plan: Plan, worst: int) -> Table:
     for name in ("layer", "max/mean fitted", "held-out", "bound", "gap", "bound from"):
         table.add_column(name, justify="left" if name == "bound from" else "right")
     for row in order:
-        bound = plan.bound.load_L[row] / fitted.load_LG[row].mean()
+        bound = plan.bound.load_L[row] / fitted.fair_L[row]
         table.add_row(
             str(fitted.layer_ids[row]),
             f"{fitted.max_over_mean_L[row]:.4f}",
@@ -89,6 +148,7 @@ def _headline(plan: Plan) -> Text:
         f"engine {plan.origin.engine or 'none'} · replica rule {problem.replica_rule} · transport {problem.workload.transport}",
         f"{problem.workload.phase}, {problem.workload.tokens_per_rank} tokens a rank",
         f"load: {problem.load.source}; {problem.load.windows} {problem.load.window_unit}(s) fitted, {held_out}",
+        _objective_line(plan),
         *_memory(problem, plan.origin.engine),
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
         verdict(plan),
@@ -108,6 +168,15 @@ def _memory(problem: Problem, engine: str | None) -> list[str]:
         f"memory a GPU: {human_bytes(experts.size_bytes)} experts + {human_bytes(replicas.size_bytes)} replicas, {human_bytes(free)} left for everything else",
         f"of that: {', '.join(said)}, {human_bytes(found.kv_left_bytes)} for the KV cache",
     ]
+
+
+def _objective_line(plan: Plan) -> str:
+    objective, held_out = plan.problem.objective, plan.held_out_objective_seconds
+    law = {"mean": "mean of windows", "worst": "worst window", "risk": f"mean + {objective.z:g} standard deviations of windows"}[objective.kind]
+    over = f"worst of {len(plan.problem.load.domain_names)} domains, {law}" if objective.robust else law
+    judged = f", {human_seconds(held_out)} held-out" if held_out is not None else ""
+    joined = " · re-splittable: shared experts join all GPUs" if plan.problem.resplittable else ""
+    return f"objective ({over}): {human_seconds(plan.fitted_objective_seconds)} a step fitted{judged}{joined}"
 
 
 def _evidence(plan: Plan) -> Text:

@@ -10,6 +10,7 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve.moves import move_replicas
 from planner.solve.packing import has_even_nodes, in_order, pack, replicate
+from planner.solve.protect import on_two_nodes
 from planner.solve.swaps import balance
 
 
@@ -26,7 +27,8 @@ class Solved:
 
 def spread_nodes(problem: Problem) -> npt.NDArray[np.int64] | None:
     """node_G where replicas of an expert belong on distinct nodes; None where they do not, or where nodes of unequal size make that impossible."""
-    return problem.node_G if problem.spreads_over_nodes and has_even_nodes(problem.node_G) else None
+    wanted = problem.spreads_over_nodes or (problem.survive is not None and problem.survive.node)
+    return problem.node_G if wanted and has_even_nodes(problem.node_G) else None
 
 
 def replica_limit(problem: Problem) -> int:
@@ -35,24 +37,43 @@ def replica_limit(problem: Problem) -> int:
     A second replica on a node serves only its own GPU under the nearest rule, so more than one a node comes only where slots must be filled.
     """
     node_G = spread_nodes(problem)
-    if node_G is None:
+    if node_G is None or not problem.spreads_over_nodes:
         return problem.gpus
     return max(int(node_G.max()) + 1, -(-problem.slots // problem.model.experts))
 
 
 def packed(problem: Problem) -> npt.NDArray[np.int64]:
     """expert_LP of replicas by water-filling, packed largest first."""
-    replicas_LE = replicate(problem.shares_LE, problem.slots, replica_limit(problem))
-    return pack(problem.shares_LE, replicas_LE, problem.gpus, spread_nodes(problem))
+    replicas_LE = replicate(problem.shares_LE, problem.slots, replica_limit(problem), least_per_expert=problem.least_replicas)
+    return pack(problem.shares_LE, replicas_LE, problem.gpus, spread_nodes(problem), speed_G=problem.speed_G)
 
 
 def refined(problem: Problem, more: Callable[[float], bool]) -> npt.NDArray[np.int64]:
     """expert_LP after swaps and replica moves. `more(share done)` is asked before each move whether to go on."""
-    node_G = spread_nodes(problem)
-    swapped_LP = balance(problem.shares_LE, packed(problem), problem.gpus, node_G=node_G)
-    return move_replicas(problem.shares_LE, swapped_LP, problem.gpus, replica_limit(problem), node_G=node_G, more=more)
+    node_G, speed_G = spread_nodes(problem), problem.speed_G
+    swapped_LP = balance(problem.shares_LE, packed(problem), problem.gpus, node_G=node_G, speed_G=speed_G)
+    return move_replicas(
+        problem.shares_LE,
+        swapped_LP,
+        problem.gpus,
+        replica_limit(problem),
+        least_per_expert=problem.least_replicas,
+        node_G=node_G,
+        speed_G=speed_G,
+        more=more,
+    )
+
+
+def protected(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """The rows, changed where the loss of a node would take an expert with it; needs two slots for every expert.
+
+    What spreads over nodes of equal size survives already; unequal nodes, and layouts that never look at nodes, need the repair.
+    """
+    if problem.survive is None or not problem.survive.node:
+        return expert_LP.astype(np.int64)
+    return on_two_nodes(problem.shares_LE, expert_LP, problem.node_G)
 
 
 def placement_of(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> Placement:
-    """A Placement with the experts of each GPU in order of id."""
-    return Placement(in_order(expert_LP, problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+    """A Placement with the experts of each GPU in order of id, that survives what the problem asks."""
+    return Placement(in_order(protected(problem, expert_LP), problem.gpus), problem.model.placed_layer_ids, problem.gpus)

@@ -5,10 +5,15 @@ import numpy as np
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve import Progress
+from planner.solve.arrays import protected
 
 
 def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
-    """Slots of one GPU are consecutive and never more than the experts, so no expert meets itself. Slots keep the engines' order."""
+    """Slots of one GPU are consecutive and never more than the experts, so no expert meets itself. Slots keep the engines' order.
+
+    Copies of an expert are as many for each, give or take one; swaps bring them to two nodes where the problem asks to survive the loss of one.
+    """
     del seed, budget_seconds, progress
     expert_P = np.arange(problem.slots) % problem.model.experts
-    return Placement(np.tile(expert_P, (len(problem.model.placed_layer_ids), 1)), problem.model.placed_layer_ids, problem.gpus)
+    expert_LP = protected(problem, np.tile(expert_P, (len(problem.model.placed_layer_ids), 1)))
+    return Placement(expert_LP, problem.model.placed_layer_ids, problem.gpus)

@@ -7,25 +7,28 @@ Ties fall by id, and every sort is stable, so that the answer is the same on eve
 import numpy as np
 import numpy.typing as npt
 
+from planner.solve.dealing import deal
+
 Loads = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-HALVINGS = 12  # of the threshold's bracket; what they leave open is handed out one by one
-WORTH_DEALING_AGAIN = 1.03  # a peak this far above mean and largest replica: rounds did badly, and slower dealing may do better
+HALVINGS = 8  # of the threshold's bracket; what they leave open is handed out one by one
 
 
-def replicate(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
-    """replicas_LE that minimise the largest load of one replica: at least 1, at most `most_per_expert`, `slots` in all.
+def replicate(load_LE: Loads, slots: int, most_per_expert: int, least_per_expert: int | Ints = 1) -> Ints:
+    """replicas_LE that minimise the largest load of one replica: `least_per_expert` (or as many as least_LE says) to `most_per_expert`, `slots` in all.
 
     The same as giving slot after slot to the largest load / replicas, but by water-filling: below a threshold T every expert needs ceil(load / T).
     An expert without load counts as a trace of one, so that spare slots spread evenly.
     """
     experts = load_LE.shape[1]
-    if not experts <= slots <= experts * most_per_expert:
-        raise ValueError(f"{slots} slots cannot give each of {experts} experts between 1 and {most_per_expert} replicas")
+    least_LE = np.broadcast_to(np.asarray(least_per_expert, dtype=np.int64), load_LE.shape)
+    least, needed = int(least_LE.min()), int(least_LE.sum(axis=1).max())
+    if not (needed <= slots <= experts * most_per_expert and least >= 1 and least_LE.max() <= most_per_expert):
+        raise ValueError(f"{slots} slots cannot give each of {experts} experts between {least} and {most_per_expert} replicas, {needed} at least in all")
     mean_L1 = load_LE.mean(axis=1, keepdims=True)
     load_LE = np.maximum(load_LE, np.where(mean_L1 > 0, mean_L1 * 1e-9, 1.0))
-    replicas_LE = _filled_below(load_LE, slots, most_per_expert)
+    replicas_LE = _filled_below(load_LE, slots, least_LE, most_per_expert)
     priority_LE = np.where(replicas_LE < most_per_expert, load_LE / replicas_LE, -1.0)
     left_L = slots - replicas_LE.sum(axis=1)
     rows = np.flatnonzero(left_L)
@@ -39,122 +42,56 @@ def replicate(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
     return replicas_LE
 
 
-def _filled_below(load_LE: Loads, slots: int, most_per_expert: int) -> Ints:
+def _filled_below(load_LE: Loads, slots: int, least_LE: Ints, most_per_expert: int) -> Ints:
     """The counts of the smallest threshold tried that fits the slots; nowhere above the final counts."""
-    spare = slots - load_LE.shape[1]
-    best_LE = np.ones(load_LE.shape)
-    if spare < HALVINGS:
-        return best_LE.astype(np.int64)
+    spare_L1 = slots - least_LE.sum(axis=1, keepdims=True)
+    if spare_L1.max() < HALVINGS:
+        return least_LE.copy()
     total_L1 = load_LE.sum(axis=1, keepdims=True)
-    fits_L1, exceeds_L1 = spare / total_L1, slots / total_L1  # 1 / T: at the first the counts always fit
+    fits_L1, exceeds_L1 = spare_L1 / total_L1, slots / total_L1  # 1 / T: at the first the counts always fit
     for _ in range(HALVINGS):
         middle_L1 = (fits_L1 + exceeds_L1) / 2
-        counts_LE = np.clip(np.ceil(load_LE * (middle_L1 * (1 - 1e-12))), 1, most_per_expert)  # rounding must never ask for one too many
-        fit_L1 = counts_LE.sum(axis=1, keepdims=True) <= slots
-        np.copyto(best_LE, counts_LE, where=fit_L1)
+        fit_L1 = _counts(load_LE, middle_L1, least_LE, most_per_expert).sum(axis=1, keepdims=True) <= slots
         fits_L1, exceeds_L1 = np.where(fit_L1, middle_L1, fits_L1), np.where(fit_L1, exceeds_L1, middle_L1)
-    return best_LE.astype(np.int64)
+    return _counts(load_LE, fits_L1, least_LE, most_per_expert).astype(np.int64)
 
 
-def pack(load_LE: Loads, replicas_LE: Ints, gpus: int, node_G: Ints | None = None) -> Ints:
-    """expert_LP with these replica counts: no expert twice on a GPU, GPU loads near even, experts of a GPU in no order.
+def _counts(load_LE: Loads, inverse_L1: Loads, least_LE: Ints, most_per_expert: int) -> Loads:
+    """The fewest replicas at which none weighs over 1 / inverse."""
+    counts_LE = load_LE * (inverse_L1 * (1 - 1e-12))  # rounding must never ask for one too many
+    np.ceil(counts_LE, out=counts_LE)
+    np.maximum(counts_LE, least_LE, out=counts_LE)
+    return np.minimum(counts_LE, most_per_expert, out=counts_LE)
+
+
+def pack(load_LE: Loads, replicas_LE: Ints, gpus: int, node_G: Ints | None = None, *, speed_G: Loads | None = None) -> Ints:
+    """expert_LP with these replica counts: no expert twice on a GPU, GPU loads over their speeds near even, experts of a GPU in no order.
 
     With `node_G` the replicas of an expert also spread over nodes: on distinct ones, or as equally as can be where they outnumber the nodes.
-    Nodes of unequal size cannot all take the same share, so there the nodes are ignored.
+    Nodes of unequal size cannot all take the same share, so there the nodes are ignored. Without `speed_G` GPUs are equally fast.
     """
     layers, experts = load_LE.shape
     value_LE = load_LE / replicas_LE
+    speed_1G = np.ones((1, gpus)) if speed_G is None else speed_G[None]
     if node_G is None or not has_even_nodes(node_G):
-        return _deal(value_LE, replicas_LE, gpus).reshape(layers, -1)
+        return deal(value_LE, replicas_LE, np.broadcast_to(speed_1G, (layers, gpus))).reshape(layers, -1)
     nodes = int(node_G.max()) + 1
+    by_node_G = np.argsort(node_G, kind="stable")
+    speed_NX = speed_1G[0, by_node_G].reshape(nodes, -1)
     bundles = -(-int(replicas_LE.max()) // nodes)  # a node may meet each bundle of an expert's replicas once
     times_LEB = np.clip(replicas_LE[:, :, None] - nodes * np.arange(bundles), 0, nodes)
-    bundle_LNX = _deal(np.repeat(value_LE, bundles, axis=1), times_LEB.reshape(layers, -1), nodes)
+    speed_LN = np.broadcast_to(speed_NX.sum(axis=1), (layers, nodes))
+    bundle_LNX = deal(np.repeat(value_LE, bundles, axis=1), times_LEB.reshape(layers, -1), speed_LN)
     cell_LN1 = np.arange(layers * nodes).reshape(layers, nodes, 1) * experts
     on_node_NE = np.bincount((cell_LN1 + bundle_LNX // bundles).ravel(), minlength=layers * nodes * experts).reshape(layers * nodes, experts)
-    expert_LGS = _deal(np.repeat(value_LE, nodes, axis=0), on_node_NE, gpus // nodes).reshape(layers, gpus, -1)
+    expert_LGS = deal(np.repeat(value_LE, nodes, axis=0), on_node_NE, np.tile(speed_NX, (layers, 1))).reshape(layers, gpus, -1)
     by_rank_LGS = np.empty_like(expert_LGS)
-    by_rank_LGS[:, np.argsort(node_G, kind="stable")] = expert_LGS
+    by_rank_LGS[:, by_node_G] = expert_LGS
     return by_rank_LGS.reshape(layers, -1)
 
 
 def has_even_nodes(node_G: Ints) -> bool:
     return len(set(np.bincount(node_G).tolist())) == 1
-
-
-def _deal(value_LE: Loads, times_LE: Ints, bins: int) -> Ints:
-    """item_LBS: `times` copies of every item over the bins, as many in each; no item twice in a bin, given times <= bins."""
-    layers = len(value_LE)
-    order_LE = np.argsort(-value_LE, axis=1, kind="stable")
-    times = np.take_along_axis(times_LE, order_LE, axis=1).ravel()
-    item_LP = np.repeat(order_LE.ravel(), times).reshape(layers, -1)
-    value_LP = np.repeat(np.take_along_axis(value_LE, order_LE, axis=1).ravel(), times).reshape(layers, -1)
-    item_LBS, total_LB = _deal_rounds(item_LP, value_LP, bins)
-    if item_LBS.shape[2] > 2:  # with two items a bin, rounds pair the largest with the smallest, which is optimal
-        reached_L = np.maximum(value_LP.sum(axis=1) / bins, value_LP[:, 0]) * WORTH_DEALING_AGAIN
-        rows = np.flatnonzero(total_LB.max(axis=1) > reached_L)
-        if len(rows):
-            again_RBS, peak_R = _deal_lightest(item_LP[rows], value_LP[rows], bins)
-            better = peak_R < total_LB[rows].max(axis=1)
-            item_LBS[rows[better]] = again_RBS[better]
-    return item_LBS
-
-
-def _deal_rounds(item_LP: Ints, value_LP: Loads, bins: int) -> tuple[Ints, Loads]:
-    """One item to each bin a round, largest items first, the round's largest to the bin that has least so far. Ten times faster than one by one.
-
-    The copies of an item follow each other, so they can only meet across two rounds; there the bins that have one are passed over.
-    """
-    layers = len(item_LP)
-    rounds = item_LP.shape[1] // bins
-    item_LBS = np.empty((layers, bins, rounds), dtype=np.int64)
-    total_LB = np.zeros((layers, bins))
-    row_L1 = np.arange(layers)[:, None]
-    for turn in range(rounds):
-        item_LB = item_LP[:, turn * bins : (turn + 1) * bins]
-        order_LB = np.argsort(total_LB, axis=1, kind="stable")
-        if turn:
-            _pass_over(order_LB, item_LBS[:, :, turn - 1], item_LB)
-        item_LBS[row_L1, order_LB, turn] = item_LB
-        total_LB[row_L1, order_LB] += value_LP[:, turn * bins : (turn + 1) * bins]
-    return item_LBS, total_LB
-
-
-def _pass_over(order_LB: Ints, before_LB: Ints, item_LB: Ints) -> None:
-    """Give the copies of the round's first item the least loaded bins without one: `order_LB` is changed in place."""
-    for row in np.flatnonzero((before_LB == item_LB[:, :1]).any(axis=1)):
-        order_B, first = order_LB[row], item_LB[row, 0]
-        copies = int((item_LB[row] == first).sum())
-        takers = np.flatnonzero(before_LB[row, order_B] != first)[:copies]
-        order_LB[row] = np.concatenate([order_B[takers], np.delete(order_B, takers)])
-
-
-def _deal_lightest(item_LP: Ints, value_LP: Loads, bins: int) -> tuple[Ints, Loads]:
-    """Item by item, largest first, to the lightest bin that has room and no copy: better than rounds where a few items outweigh all others.
-
-    Returns item_LBS and peak_L; the peak is infinite, and the items void, for a layer in which the last copies found no bin.
-    """
-    layers, slots = item_LP.shape
-    size = slots // bins
-    item_LBS = np.zeros((layers, bins, size), dtype=np.int64)
-    total_LB, used_LB = np.zeros((layers, bins)), np.zeros((layers, bins), dtype=np.int64)
-    open_LB = np.zeros((layers, bins))  # added to the total: infinite where the bin is full
-    has_LB = np.zeros((layers, bins))  # the same, where the bin has a copy of the item at hand
-    failed_L = np.zeros(layers, dtype=bool)
-    row_L = np.arange(layers)
-    for slot in range(slots):
-        if slot:
-            has_LB[item_LP[:, slot] != item_LP[:, slot - 1]] = 0.0
-        cost_LB = total_LB + open_LB + has_LB
-        bin_L = cost_LB.argmin(axis=1)
-        failed_L |= np.isinf(cost_LB[row_L, bin_L])
-        place_L = np.minimum(used_LB[row_L, bin_L], size - 1)
-        item_LBS[row_L, bin_L, place_L] = item_LP[:, slot]
-        used_LB[row_L, bin_L] = place_L + 1
-        total_LB[row_L, bin_L] += value_LP[:, slot]
-        open_LB[row_L, bin_L] = np.where(place_L + 1 == size, np.inf, 0.0)
-        has_LB[row_L, bin_L] = np.inf
-    return item_LBS, np.where(failed_L, np.inf, total_LB.max(axis=1))
 
 
 def replica_values(load_LE: Loads, expert_LP: npt.NDArray[np.integer]) -> tuple[Loads, Ints]:
@@ -165,10 +102,11 @@ def replica_values(load_LE: Loads, expert_LP: npt.NDArray[np.integer]) -> tuple[
     return (load_LE / np.maximum(replicas_LE, 1))[row_L1, expert_LP], replicas_LE
 
 
-def peaks(load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int) -> Loads:
-    """peak_L: load of the busiest GPU of each layer where replicas share evenly."""
+def peaks(load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int, speed_G: Loads | None = None) -> Loads:
+    """peak_L: load over speed of the busiest GPU of each layer where replicas share evenly."""
     value_LP, _ = replica_values(load_LE, expert_LP)
-    peak_L: Loads = value_LP.reshape(len(load_LE), gpus, -1).sum(axis=2).max(axis=1)
+    load_LG = value_LP.reshape(len(load_LE), gpus, -1).sum(axis=2)
+    peak_L: Loads = (load_LG if speed_G is None else load_LG / speed_G).max(axis=1)
     return peak_L
 
 

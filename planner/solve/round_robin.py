@@ -7,6 +7,7 @@ import numpy as np
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve import Progress
+from planner.solve.arrays import protected
 
 
 def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
@@ -18,4 +19,5 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     experts, gpus = problem.model.experts, problem.gpus
     turn_S, gpu_G1 = np.arange(problem.slots_per_gpu), np.arange(gpus)[:, None]
     expert_GS = (turn_S * gpus + gpu_G1 + turn_S // (experts // math.gcd(experts, gpus))) % experts
-    return Placement(np.tile(expert_GS.reshape(1, -1), (len(problem.model.placed_layer_ids), 1)), problem.model.placed_layer_ids, problem.gpus)
+    expert_LP = protected(problem, np.tile(expert_GS.reshape(1, -1), (len(problem.model.placed_layer_ids), 1)))
+    return Placement(expert_LP, problem.model.placed_layer_ids, problem.gpus)

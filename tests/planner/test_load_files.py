@@ -498,3 +498,15 @@ def test_the_even_load_is_labelled_as_assumed() -> None:
     assert load.unmeasured_layer_ids == load.layer_ids == (1, 2, 3)
     assert load.shares_LE.tolist() == [[0.25] * 4] * 3
     assert load.notes == ("no load given: every expert assumed equally loaded",)
+
+
+def test_several_files_are_several_domains(save: Saver, tmp_path: Path) -> None:
+    """Named by their files; by their whole paths where two share a name; one file is a series, unless it says that its windows are domains."""
+    chat, code = save("chat.json", [[[1] * 4] * 2] * 3), save("code.json", [[[2] * 4] * 2])
+    assert read_load([chat, code], model()).domains == ("chat", "chat", "chat", "code")
+    assert read_load([chat], model()).domains == ()
+    (tmp_path / "other").mkdir()
+    twin = save("other/chat.json", [[[3] * 4] * 2])
+    assert read_load([chat, twin], model()).domain_names == (str(chat), str(twin))
+    said = save("said.json", {"counts": [[[1] * 4] * 2, [[2] * 4] * 2], "windows": ["law", "code"], "window_unit": "domain"})
+    assert read_load([said], model()).domains == ("law", "code")

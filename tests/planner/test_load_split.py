@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInput
 from planner.load import LoadProfile, Trace
-from planner.load_split import merge_windows, split_windows
+from planner.load_split import merge_windows, split_notes, split_windows, window_groups
 
 
 def numbered(windows: int) -> LoadProfile:
@@ -82,3 +82,40 @@ def test_merging_into_no_windows_is_refused() -> None:
     """At least one window has to remain."""
     with pytest.raises(BadInput, match="at least 1"):
         merge_windows(numbered(2), at_most=0)
+
+
+def domains(*sizes: int) -> LoadProfile:
+    """Windows of one expert with the counts 0, 1, 2, ..., so many in each domain."""
+    counts_WLE = np.arange(sum(sizes), dtype=np.int64)[:, None, None]
+    return LoadProfile(counts_WLE, (0,), "made up for tests", domains=tuple(f"d{index}" for index, size in enumerate(sizes) for _ in range(size)))
+
+
+def test_every_domain_is_held_out_in_part() -> None:
+    """The last third of each; a domain of one window is fitted, and said to be judged on nothing."""
+    fitted, held_out = split_windows(domains(6, 3, 1))
+    assert held_out is not None
+    assert fitted.tokens_WLE.ravel().tolist() == [0, 1, 2, 3, 6, 7, 9]
+    assert held_out.tokens_WLE.ravel().tolist() == [4, 5, 8]
+    assert (fitted.domains, held_out.domains) == (("d0",) * 4 + ("d1",) * 2 + ("d2",), ("d0", "d0", "d1"))
+    assert split_notes(fitted, held_out) == ("d2: one window only, so nothing of it is held out",)
+
+
+def test_domains_of_one_window_are_a_series() -> None:
+    """Whole domains are held out then, which is said."""
+    fitted, held_out = split_windows(domains(1, 1, 1))
+    assert held_out is not None
+    assert (fitted.domain_names, held_out.domain_names) == (("d0", "d1"), ("d2",))
+    assert "d2: held out whole" in split_notes(fitted, held_out)[0]
+
+
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4), at_most=st.integers(1, 5))
+def test_groups_cover_all_windows_in_order(sizes: list[int], at_most: int) -> None:
+    """Neighbours, each window once, no group across domains, and sizes within a domain differ by one at most."""
+    load = domains(*sizes)
+    groups = window_groups(load, at_most)
+    assert [window for first, end in groups for window in range(first, end)] == list(range(load.windows))
+    assert all(len(set(load.domains[first:end])) == 1 for first, end in groups)
+    for name, size in zip(load.domain_names, sizes, strict=True):
+        lengths = [end - first for first, end in groups if load.domains[first] == name]
+        assert len(lengths) == min(size, at_most)
+        assert max(lengths) - min(lengths) <= 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInput
@@ -81,6 +81,39 @@ def test_select_keeps_a_shared_nic_for_those_who_stay() -> None:
     part = machine(node, 2).select(2, 1).nodes[0]
     assert part.nics[0].gpus == (0,)
     assert part.nvlink == NvLink()
+
+
+@settings(max_examples=60)
+@given(topology=machines(), data=st.data())
+def test_what_is_left_of_a_machine_keeps_its_links(topology: Topology, data: st.DataObject) -> None:
+    """Random GPUs lost, of every node one at least left: the others reach each other over the same NVLink ports, PCIe lanes and NICs."""
+    ranks = [[gpu.rank for gpu in topology.gpus if gpu.node == node] for node in range(topology.node_count)]
+    stay = sorted(rank for mates in ranks for rank in data.draw(st.lists(st.sampled_from(mates), min_size=1, unique=True)))
+    if topology.fabric.nvlink_domain_nodes > 1:  # a domain needs a GPU of every node
+        stay = sorted({*stay, *(mates[node.nvlink.islands[0].gpus[0]] for mates, node in zip(ranks, topology.nodes, strict=True))})
+    left = topology.without(set(range(topology.gpu_count)) - set(stay))
+    assert [gpu.model for gpu in left.gpus] == [topology.gpus[rank].model for rank in stay]
+
+    def links(machine: Topology, i: int, j: int) -> list[tuple[str, float]]:
+        path = (machine.resources[index] for index in machine.route(i, j))
+        return [(resource.tier, resource.rate.bytes_per_s) for resource in path if resource.tier in ("nvlink", "pcie", "nic")]
+
+    for i, old_i in enumerate(stay):
+        for j, old_j in enumerate(stay):
+            assert links(left, i, j) == links(topology, old_i, old_j)
+
+
+def test_a_lost_node_is_gone() -> None:
+    """The nodes after it close up."""
+    left = two_by_two(nodes=3).without([2, 3])
+    assert (left.node_count, left.node_G.tolist()) == (2, [0, 0, 1, 1])
+
+
+def test_a_nic_stays_on_its_socket_when_the_gpu_beside_it_is_lost() -> None:
+    """Two GPUs on two sockets share a NIC beside the first; without it the second still crosses the sockets to the network."""
+    node = Node((GPU, GPU), pcie=Pcie((rate(30),) * 2, (0, 1), (), rate(10)), nics=(Nic(rate(12), (0, 1)),))
+    left = machine(node, 2).without([0])
+    assert [left.resources[index].tier for index in left.route(0, 1)] == ["pcie", "host", "nic", "nic", "pcie"]
 
 
 @pytest.mark.parametrize(("nodes", "gpus"), [(0, None), (3, None), (1, 0), (1, 3)])

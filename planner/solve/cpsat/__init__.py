@@ -45,7 +45,9 @@ def solve_with_bounds(
     gpus, most, node_G = problem.gpus, replica_limit(problem), spread_nodes(problem)
     expert_LP = refined(problem, lambda _: stop is None or time.monotonic() < stop)
     load_LE = np.where(problem.load.total_LE.any(axis=1, keepdims=True), problem.load.total_LE, 1).astype(np.float64)  # whole numbers, for exactness
-    bound_L = load_bound(load_LE, gpus, problem.slots_per_gpu, even=True).load_L
+    bound_L = load_bound(load_LE, gpus, problem.slots_per_gpu, even=True, speed_G=problem.speed_G).load_L
+    if problem.speed_G is not None:  # the models below know equal GPUs only
+        return Solved(placement_of(problem, expert_LP), bound_L / load_LE.sum(axis=1))
     peak_L = peaks(load_LE, expert_LP, gpus)
     small = problem.model.experts * gpus <= SMALL_CELLS
     first_L = first_alike(load_LE)
@@ -60,7 +62,8 @@ def solve_with_bounds(
             progress(done / len(rows), f"layer {problem.model.placed_layer_ids[row]}")
         if small:
             effort = Effort(each, left, seed)
-            answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, most_per_expert=most, node_G=node_G, start_P=expert_LP[row], effort=effort)
+            limits = {"least_per_expert": problem.least_replicas, "most_per_expert": most}
+            answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, **limits, node_G=node_G, start_P=expert_LP[row], effort=effort)
             expert_LP[row], bound_L[row] = answer.expert_P, max(bound_L[row], answer.bound)
         else:
             goal, effort = bound_L[row] * (1 + CLOSE), Effort(A_ROUND, None if left is None else left / ROUNDS, seed)

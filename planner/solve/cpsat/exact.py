@@ -24,6 +24,7 @@ def solve_exact(
     gpus: int,
     slots_per_gpu: int,
     *,
+    least_per_expert: int = 1,
     most_per_expert: int | None = None,
     node_G: Ints | None = None,
     start_P: npt.NDArray[np.integer] | None = None,
@@ -37,12 +38,12 @@ def solve_exact(
     load_E = np.asarray(load_E, dtype=np.float64)
     most = min(most_per_expert or gpus, gpus)
     if start_P is None:
-        replicas_1E = replicate(load_E[None], gpus * slots_per_gpu, most)
+        replicas_1E = replicate(load_E[None], gpus * slots_per_gpu, most, least_per_expert=least_per_expert)
         start_P = balance(load_E[None], pack(load_E[None], replicas_1E, gpus, node_G), gpus, node_G=node_G)[0]
     start = float(peaks(load_E[None], start_P[None], gpus)[0])
     if load_E.max() == 0:
         return Answer(np.asarray(start_P, dtype=np.int64), proven=True, bound=0.0)
-    counts = _counts(load_E, gpus * slots_per_gpu, most, start)
+    counts = _counts(load_E, gpus * slots_per_gpu, (least_per_expert, most), start)
     scale, _ = whole_scale(load_E, lcm_up_to(max(max(some) for some in counts)))
     model, variables, _ = build(load_E, gpus, slots_per_gpu, counts, scale, node_G)
     _hint(model, variables, _ordered(load_E, np.asarray(start_P), gpus, node_G).reshape(gpus, -1))
@@ -58,11 +59,11 @@ def solve_exact(
     return Answer(answer_P, start <= bound * (1 + 1e-9), bound)
 
 
-def _counts(load_E: Loads, slots: int, most: int, peak: float) -> list[range]:
+def _counts(load_E: Loads, slots: int, limits: tuple[int, int], peak: float) -> list[range]:
     """Replica counts of each expert that can still matter: replicas no heavier than the peak at hand, and slots left for the others' fewest."""
-    fewest_E = np.clip(np.ceil(load_E / peak - 1e-9), 1, most).astype(int)
+    fewest_E = np.clip(np.ceil(load_E / peak - 1e-9), *limits).astype(int)
     spare = slots - int(fewest_E.sum())
-    return [range(int(fewest), min(most, int(fewest) + spare) + 1) for fewest in fewest_E]
+    return [range(int(fewest), min(limits[1], int(fewest) + spare) + 1) for fewest in fewest_E]
 
 
 def build(

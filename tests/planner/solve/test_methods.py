@@ -12,7 +12,7 @@ from planner.problem import Problem
 from planner.rules import violations
 from planner.solve import find_method, method_names
 from planner.solve.packing import peaks
-from tests.strategies import problem_of, problems
+from tests.strategies import problem_of, problems, surviving_problems
 
 QUICK = [name for name in method_names() if name not in ("auto", "cpsat")]  # the other two run CP-SAT: seconds, not milliseconds
 
@@ -25,6 +25,21 @@ def peak_L(problem: Problem, name: str) -> np.ndarray:
 @given(problem=problems())
 def test_breaks_no_rule(name: str, problem: Problem) -> None:
     """Every answer to every feasible problem passes the judge."""
+    assert violations(problem, find_method(name)(problem)) == []
+
+
+@pytest.mark.parametrize("name", QUICK)
+@given(problem=surviving_problems())
+def test_survives_what_the_problem_asks(name: str, problem: Problem) -> None:
+    """Any GPUs, or any node, lost: the judge takes every answer, on equal and unequal nodes."""
+    assert violations(problem, find_method(name)(problem)) == []
+
+
+@pytest.mark.parametrize("name", ["auto", "cpsat"])
+@settings(max_examples=12)
+@given(problem=surviving_problems(most_experts=4))
+def test_exact_methods_survive_what_the_problem_asks(name: str, problem: Problem) -> None:
+    """The same of the methods that run CP-SAT."""
     assert violations(problem, find_method(name)(problem)) == []
 
 

@@ -1,0 +1,42 @@
+"""What is left after a loss, as a table for a terminal."""
+
+from rich.table import Table
+
+from planner.loss import AfterLoss, Loss
+from planner.units import human_seconds
+
+SHOWN_GPUS = 8  # of a lost node
+
+
+def loss_table(found: AfterLoss) -> Table:
+    """Before, worst and mean. The survivors of an expert share evenly, under every engine's rule."""
+    where = "held-out" if found.held_out else "fitted"
+    table = Table(title=f"After the loss of {found.survive} ({where} load)", title_justify="left")
+    for name in ("loss", "GPUs lost", "max/mean", "step", "tokens/s against before"):
+        table.add_column(name, justify="left" if name in ("loss", "GPUs lost") else "right")
+    for name, loss in (("none", found.whole), ("worst balance", found.worst_balance), ("slowest", found.slowest)):
+        table.add_row(name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, loss.tokens_per_s / found.whole.tokens_per_s))
+    table.add_row("mean", "", *_cells(found.mean_max_over_mean, found.mean_seconds, found.mean_tokens_per_s / found.whole.tokens_per_s))
+    return table
+
+
+def loss_note(found: AfterLoss) -> str:
+    """What the table rests on."""
+    rests = "Every expert keeps a slot; survivors share its load evenly, ranks left bring as many tokens as before, nothing is re-planned."
+    return f"{rests} {coverage(found)}."
+
+
+def coverage(found: AfterLoss) -> str:
+    """How many of the possible losses were looked at; a sample is never called all."""
+    if found.exact:
+        return f"Balance of all {found.losses:,} losses, steps of {found.timed}"
+    return f"Balance of {found.losses:,} of {found.possible:,} losses (drawn, and the worst by steps), steps of {found.timed}"
+
+
+def _cells(max_over_mean: float, seconds: float, tokens: float) -> tuple[str, str, str]:
+    return f"{max_over_mean:.4f}", human_seconds(seconds), f"{tokens:.1%}"
+
+
+def _gpus(loss: Loss) -> str:
+    shown = ", ".join(map(str, loss.gpus[:SHOWN_GPUS]))
+    return shown + (f", ... ({len(loss.gpus)})" if len(loss.gpus) > SHOWN_GPUS else "")
