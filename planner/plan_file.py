@@ -14,6 +14,7 @@ from planner.errors import BadInput
 from planner.files import check_keys, read_json, write_json
 from planner.load import LoadProfile
 from planner.model import ModelSpec
+from planner.moving import moves_to_dict
 from planner.placement import Placement
 from planner.plan import Plan
 from planner.problem import Problem, Workload
@@ -62,6 +63,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             "gap": plan.gap,
             "total_seconds": plan.bound_seconds,
         },
+        **({"moves": moves_to_dict(plan.moves, plan.saved_seconds)} if plan.moves else {}),
         "memory": memory_to_dict(problem),
         "load": load_to_dict(problem.load),
         "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,

@@ -14,9 +14,11 @@ from planner.errors import Infeasible
 from planner.load import LoadProfile
 from planner.load_split import merge_windows
 from planner.model import ModelSpec
+from planner.moving import aligned, plan_moves
 from planner.placement import Placement
-from planner.plan import Origin, Plan, judged
+from planner.plan import PREVIOUS, Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
+from planner.replanning import Standing, chosen, restrained
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
@@ -76,15 +78,22 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
     return chosen, f"R = {chosen} was chosen: the fewest replicas within 2 % of the best predicted step, 20 % of GPU memory kept free ({tried})"
 
 
-def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
-    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
+def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None, standing: Standing | None = None) -> Plan:
+    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest.
+
+    With `standing`, the answer is a re-plan of the placement that runs, within its limit of moves, judged beside it too.
+    """
     problem = pose(redundant)
     solved = _search(problem, search)
+    if standing is not None:
+        solved = replace(solved, placement=_replanned(problem, standing, solved.placement))
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
         fewest = pose(least)
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
+    if standing is not None:
+        baselines[PREVIOUS] = (problem, standing.placement)
     return judged(
         problem,
         solved.placement,
@@ -92,6 +101,7 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         held_out_load=held_out_load,
         baselines=baselines,
         origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+        moves=None if standing is None else plan_moves(problem, standing.placement, solved.placement, standing.source, standing.most_moves),
     )
 
 
@@ -125,6 +135,17 @@ def _settled(problem: Problem, placement: Placement) -> Placement:
     settled = settle(problem, placement)
     faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
     return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+
+
+def _replanned(problem: Problem, standing: Standing, found: Placement) -> Placement:
+    """The re-plan by the mean over fitted windows in expectation; then settled under the engine's own rule, as far as the moves allow."""
+    searched = in_expectation(problem)
+    replanned = restrained(searched, standing, found, partial(mean_layer_seconds, searched, fitted_windows(searched)))
+    settled = aligned(standing.placement, _settled(problem, replanned))
+    if (settled.expert_LP == replanned.expert_LP).all():
+        return replanned
+    most = standing.placement.expert_LP.size if standing.most_moves is None else standing.most_moves
+    return chosen(standing.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most)
 
 
 def in_expectation(problem: Problem) -> Problem:

@@ -19,7 +19,9 @@ from planner.model import ModelSpec
 from planner.plan import Origin, Plan
 from planner.plan_file import read_plan
 from planner.planning import Search, choose_redundant, make_plan, poser
+from planner.previous import read_standing
 from planner.problem import Problem, Workload
+from planner.replanning import Standing
 from planner.solve import Progress
 from planner.topology import Topology
 from planner.topology_yaml import read_topology
@@ -48,6 +50,8 @@ class Question:
     replica_rule: str | None = None
     held_out: float = 1 / 3
     kv_floor_bytes: float = 0.0
+    previous: Path | None = None  # the plan or map that runs: the answer is a re-plan of it
+    most_moves: str | None = None  # '20', or '7%' of all slots
 
 
 def answer(question: Question, progress: Progress | None = None) -> Plan:
@@ -61,14 +65,15 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
-    redundant = question.redundant
+    standing = find_standing(question, model, topology)
+    redundant = question.redundant if standing is None else standing.placement.slots - model.experts
     redundant_notes: tuple[str, ...] = ()
     if redundant is None:
         redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
         redundant_notes = (why,)
     notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes)
     origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
-    return make_plan(pose, redundant, search, origin, held_out_load)
+    return make_plan(pose, redundant, search, origin, held_out_load, standing)
 
 
 def re_evaluate(
@@ -101,6 +106,15 @@ def evaluate_engines(
         problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file)
         found[name] = (problem, priced)
     return found, notes
+
+
+def find_standing(question: Question, model: ModelSpec, topology: Topology) -> Standing | None:
+    """The placement that runs, where the question names one."""
+    if question.previous is None:
+        if question.most_moves is not None:
+            raise BadInput(f"--max-moves {question.most_moves}: moves are counted from a placement that runs; name it with --from PLAN")
+        return None
+    return read_standing(question.previous, question.most_moves, model, topology.gpu_count, question.redundant)
 
 
 def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:

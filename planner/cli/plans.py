@@ -34,6 +34,8 @@ from planner.errors import BadInput
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
+@click.option("--from", "previous", type=FILE, metavar="PLAN|MAP", help="Plan or engine map that runs now: plan not far from it, and print the moves.")
+@click.option("--max-moves", "most_moves", metavar="N|SHARE%", help="With --from: slots of all layers that may get an expert new to their GPU. [default: any]")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
 def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **flags: Any) -> None:

@@ -11,6 +11,7 @@ from planner.cost import Cost
 from planner.plan import Plan
 from planner.plan_file import memory_to_dict
 from planner.problem import Problem
+from planner.report.moves import moves_report
 from planner.units import human_bytes, human_seconds
 
 WORTH_IT = 0.01  # a gain below this share of the step is called no gain
@@ -18,7 +19,7 @@ WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
     """Everything a person needs to decide whether to load the plan."""
-    return Group(_headline(plan), costs_table(plan), layers_table(plan, worst), _evidence(plan))
+    return Group(_headline(plan), costs_table(plan), layers_table(plan, worst), *moves_report(plan), _evidence(plan))
 
 
 def verdict(plan: Plan) -> str:

@@ -1,0 +1,70 @@
+"""Warm-started re-planning: from the placement that runs to a better one, within a limit of moved slots over all layers.
+
+Every layer is searched twice, step by step: by steps that each gain, and after correcting replica counts, which pays only with the steps that follow. The
+states on the way are candidates; the moves go to the layers, and the states, where each one gains most.
+
+Shapes: L layers, E experts, P slots, K candidates.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.solve.drift import begin, correct_counts, risk_L
+from planner.solve.packing import Ints, Loads
+from planner.solve.steps import step
+
+MARGIN = 0.3  # a replica changes hands where that lowers the variance by this share more than it raises it
+MOST_CORRECTIONS = 12  # a layer and re-plan
+SPARE_STEPS = 12  # beyond the steps that the moves allow a layer on average: some layers need more
+MOST_STEPS = 120
+WORTH_COUNTING = 4  # moves a layer on average, below which correcting counts leaves none for the rest
+
+
+def rebalance(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_moves: int, node_G: Ints | None = None) -> Ints:
+    """expert_LP with at most `most_moves` slots whose expert was not on their GPU; no layer's expected peak is higher. Same input, same answer.
+
+    `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as they are.
+    """
+    layers = len(load_LE)
+    if gpus == 1 or most_moves < 1:
+        return expert_LP.copy()
+    offers: list[tuple[Ints, Ints, Loads]] = []
+    steps = int(min(most_moves / layers + SPARE_STEPS, MOST_STEPS))
+    for corrections in (0, MOST_CORRECTIONS if most_moves >= WORTH_COUNTING * layers else 0):
+        if offers and not corrections:
+            break
+        state = begin(load_LE, expert_LP, gpus, drift_L, node_G)
+        if corrections:
+            correct_counts(state, MARGIN, corrections)
+        rows = np.flatnonzero(load_LE.sum(axis=1) > 0)
+        for _ in range(steps + 1):
+            offers.append((state.expert_LP.copy(), state.moves_L.copy(), risk_L(state)))
+            if not len(rows):
+                break
+            rows = step(state, rows)
+    expert_KLP, moves_KL, risk_KL = (np.array(part) for part in zip(*offers, strict=True))
+    pick_L = best_within(risk_KL, moves_KL, most_moves)
+    chosen_LP: Ints = expert_KLP[pick_L, np.arange(layers)]
+    return chosen_LP
+
+
+def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: float = 0.0) -> Ints:
+    """pick_L, a candidate for each layer: the lowest scores that `most_moves` in all allow, bought from candidate 0 on by gain per move.
+
+    Candidate 0 must fit. `least_gain`: share of its score that a layer must gain to leave a candidate for another. Ties go to the lower layer.
+    """
+    layers = score_KL.shape[1]
+    row_L = np.arange(layers)
+    pick_L = np.zeros(layers, dtype=np.int64)
+    left = most_moves - int(moves_KL[0].sum())
+    if left < 0:
+        raise ValueError(f"candidate 0 makes {moves_KL[0].sum()} moves, {most_moves} are allowed")
+    while True:
+        gain_KL, more_KL = score_KL[pick_L, row_L] - score_KL, moves_KL - moves_KL[pick_L, row_L]
+        open_KL: npt.NDArray[np.bool_] = (gain_KL > np.abs(score_KL[pick_L, row_L]) * least_gain) & (more_KL <= left)
+        rate_LK = np.where(open_KL, gain_KL / np.maximum(more_KL, 0.5), 0.0).T
+        layer, candidate = np.unravel_index(int(rate_LK.argmax()), rate_LK.shape)
+        if not rate_LK[layer, candidate] > 0:
+            return pick_L
+        left -= int(more_KL[candidate, layer])
+        pick_L[layer] = candidate
