@@ -13,12 +13,12 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve.arrays import spread_nodes
 from planner.solve.relabel import relabelled
-from planner.solve.warm import best_within, rebalance
+from planner.solve.warm import best_within, candidates
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Placement], Floats]  # one number a layer, lower is better
 
-SHARES = (1.0, 0.5, 0.25, 0.1)  # of the moves allowed, with which warm re-plans are made
+SHARES = (1.0, 0.5, 0.25, 0.1)  # of the moves allowed, that warm re-plans are given
 LARGEST_WARM_SHARE = 0.25  # of all slots: with more moves, planning from nothing is as near
 ASSUMED_DRIFT = 0.1  # relative change of an expert's load from window to window, where one window shows none
 DRIFT_WINDOWS = 8  # into which the fitted load is merged before windows are compared
@@ -41,11 +41,9 @@ def restrained(problem: Problem, standing: Standing, found: Placement, score: Sc
     """
     old, most = standing.placement, standing.most_moves if standing.most_moves is not None else standing.placement.expert_LP.size
     offers = [old, aligned(old, relabelled(problem, old, found))]
-    drift_L = drift_of(problem.load)
-    for share in SHARES:
-        allowed = int(min(most, LARGEST_WARM_SHARE * old.expert_LP.size) * share)
-        warm_LP = rebalance(problem.shares_LE, old.expert_LP, problem.gpus, drift_L, allowed, spread_nodes(problem))
-        offers.append(aligned(old, Placement(warm_LP, old.layer_ids, old.gpus)))
+    allowed = int(min(most, LARGEST_WARM_SHARE * old.expert_LP.size))
+    warm = candidates(problem.shares_LE, old.expert_LP, problem.gpus, drift_of(problem.load), allowed, spread_nodes(problem))
+    offers += [aligned(old, Placement(warm.within(int(allowed * share)), old.layer_ids, old.gpus)) for share in SHARES]
     return chosen(old, offers, score, most)
 
 

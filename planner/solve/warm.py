@@ -6,6 +6,8 @@ states on the way are candidates; the moves go to the layers, and the states, wh
 Shapes: L layers, E experts, P slots, K candidates.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,35 +19,47 @@ MARGIN = 0.3  # a replica changes hands where that lowers the variance by this s
 MOST_CORRECTIONS = 12  # a layer and re-plan
 SPARE_STEPS = 12  # beyond the steps that the moves allow a layer on average: some layers need more
 MOST_STEPS = 120
+LARGEST_TABLE = 4_000_000  # cells of a placement times steps; bounds memory at about 100 MB
 WORTH_COUNTING = 4  # moves a layer on average, below which correcting counts leaves none for the rest
 
 
-def rebalance(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_moves: int, node_G: Ints | None = None) -> Ints:
-    """expert_LP with at most `most_moves` slots whose expert was not on their GPU; no layer's expected peak is higher. Same input, same answer.
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows on the way from one placement to better ones: experts, moves from the start, and expected peak. Candidate 0 is the start."""
 
-    `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as they are.
+    expert_KLP: Ints
+    moves_KL: Ints
+    risk_KL: Loads
+
+    def within(self, most_moves: int) -> Ints:
+        """expert_LP of the least summed risk that the moves allow; no layer's is above the start's."""
+        pick_L = best_within(self.risk_KL, self.moves_KL, most_moves)
+        chosen_LP: Ints = self.expert_KLP[pick_L, np.arange(len(pick_L))]
+        return chosen_LP
+
+
+def candidates(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_moves: int, node_G: Ints | None = None) -> Candidates:
+    """Candidates for up to `most_moves` moves. Same input, same answer.
+
+    `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as they are, and so does all on one GPU. With `node_G`
+    no expert comes to a node that has it.
     """
     layers = len(load_LE)
     if gpus == 1 or most_moves < 1:
-        return expert_LP.copy()
-    offers: list[tuple[Ints, Ints, Loads]] = []
-    steps = int(min(most_moves / layers + SPARE_STEPS, MOST_STEPS))
-    for corrections in (0, MOST_CORRECTIONS if most_moves >= WORTH_COUNTING * layers else 0):
-        if offers and not corrections:
-            break
+        return Candidates(expert_LP[None], np.zeros((1, layers), dtype=np.int64), np.zeros((1, layers)))
+    steps = int(min(most_moves / layers + SPARE_STEPS, MOST_STEPS, LARGEST_TABLE / expert_LP.size))
+    found: list[tuple[Ints, Ints, Loads]] = []
+    for corrections in (0, MOST_CORRECTIONS) if most_moves >= WORTH_COUNTING * layers else (0,):
         state = begin(load_LE, expert_LP, gpus, drift_L, node_G)
-        if corrections:
-            correct_counts(state, MARGIN, corrections)
+        correct_counts(state, MARGIN, corrections)
         rows = np.flatnonzero(load_LE.sum(axis=1) > 0)
         for _ in range(steps + 1):
-            offers.append((state.expert_LP.copy(), state.moves_L.copy(), risk_L(state)))
+            found.append((state.expert_LP.copy(), state.moves_L.copy(), risk_L(state)))
             if not len(rows):
                 break
             rows = step(state, rows)
-    expert_KLP, moves_KL, risk_KL = (np.array(part) for part in zip(*offers, strict=True))
-    pick_L = best_within(risk_KL, moves_KL, most_moves)
-    chosen_LP: Ints = expert_KLP[pick_L, np.arange(layers)]
-    return chosen_LP
+    expert_KLP, moves_KL, risk_KL = (np.array(part) for part in zip(*found, strict=True))
+    return Candidates(expert_KLP, moves_KL, risk_KL)
 
 
 def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: float = 0.0) -> Ints:

@@ -16,7 +16,7 @@ from planner.solve.arrays import spread_nodes
 from planner.solve.drift import State, begin, correct_counts, risk_L
 from planner.solve.packing import peaks
 from planner.solve.steps import step
-from planner.solve.warm import best_within, rebalance
+from planner.solve.warm import best_within, candidates
 from tests.strategies import problem_of, problems
 
 DRIFT = 0.1
@@ -29,7 +29,7 @@ def lognormal(layers: int, experts: int, gpus: int, slots_per_gpu: int, seed: in
 
 def rebalanced(problem: Problem, old: Placement, most: int) -> Placement:
     drift_L = np.full(len(old.expert_LP), DRIFT)
-    return Placement(rebalance(problem.shares_LE, old.expert_LP, problem.gpus, drift_L, most, spread_nodes(problem)), old.layer_ids, old.gpus)
+    return Placement(candidates(problem.shares_LE, old.expert_LP, problem.gpus, drift_L, most, spread_nodes(problem)).within(most), old.layer_ids, old.gpus)
 
 
 @given(problem=problems(), most=st.integers(0, 12), start=st.sampled_from(["linear", "greedy"]))
@@ -74,7 +74,7 @@ def test_layers_without_load_stay() -> None:
     problem = problem_of([[0] * 8, [90, 80, 1, 1, 1, 1, 1, 1]], gpus=4, slots_per_gpu=3)
     old = find_method("linear")(problem)
     drift_L = np.full(2, DRIFT)
-    found_LP = rebalance(problem.load.total_LE.astype(np.float64), old.expert_LP, 4, drift_L, 6)
+    found_LP = candidates(problem.load.total_LE.astype(np.float64), old.expert_LP, 4, drift_L, 6).within(6)
     assert found_LP[0].tolist() == old.expert_LP[0].tolist()
     assert found_LP[1].tolist() != old.expert_LP[1].tolist()
 
@@ -104,7 +104,7 @@ def test_nodes_are_not_crowded() -> None:
 def summed(state: State) -> np.ndarray:
     """The sum of exponentials of each layer, from the placement alone."""
     rows = np.arange(len(state.load_LE))
-    return np.exp(state.sharpness_L[:, None] * state.totals_RG(rows)).sum(axis=1)
+    return np.asarray(np.exp(state.sharpness_L[:, None] * state.totals_RG(rows)).sum(axis=1))
 
 
 @given(seed=st.integers(0, 30))
