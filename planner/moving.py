@@ -86,7 +86,9 @@ def aligned(old: Placement, new: Placement) -> Placement:
 
 def moves_L(old: Placement, new: Placement) -> Ints:
     """How many slots of each layer get an expert that was not on their GPU. Their order on a GPU does not matter."""
-    return np.asarray((aligned(old, new).expert_LP != old.expert_LP).sum(axis=1))
+    layers, gpus = len(old.expert_LP), old.gpus
+    old_LGS, new_LGS = (placement.expert_LP.reshape(layers, gpus, -1) for placement in (old, new))
+    return np.asarray((old_LGS[:, :, :, None] != new_LGS[:, :, None, :]).all(axis=2).sum(axis=(1, 2)))
 
 
 def plan_moves(problem: Problem, old: Placement, new: Placement, previous: str, most: int | None = None) -> Moves:

@@ -110,12 +110,15 @@ def _best_swaps(state: State, rows: Ints, field: _Field) -> tuple[Loads, Ints, I
     goes = (here_R1G, np.arange(gpus)[None, None, :], own_RH[:, :, None])  # the hot slot's expert on the other GPU
     whole, coming, going = (layers, -1, size, gpus, size), (layers, -1, 1, gpus, size), (layers, -1, size, gpus, 1)
     replica_RP, replica_RH = np.take_along_axis(field.replica_RE, expert_RP, axis=1), np.take_along_axis(field.replica_RE, own_RH, axis=1)
-    ratio_RHP = replica_RP[:, None, :] / replica_RH[:, :, None]
-    change_RHP = np.take_along_axis(field.weight_RG, hot_RX, axis=1).repeat(size, axis=1)[:, :, None] * (ratio_RHP - 1)
-    change_RHP += np.repeat(field.weight_RG, size, axis=1)[:, None, :] * (1 / ratio_RHP - 1)
-    was_own_RH = _int(np.take_along_axis(before_RGE[np.arange(layers)[:, None], hot_RX].repeat(size, axis=1), own_RH[:, :, None], axis=2))
+    change_RHP, back_RHP = replica_RP[:, None, :] / replica_RH[:, :, None], replica_RH[:, :, None] / replica_RP[:, None, :]
+    change_RHP -= 1  # in place: these tables are large
+    change_RHP *= np.take_along_axis(field.weight_RG, hot_RX, axis=1).repeat(size, axis=1)[:, :, None]
+    back_RHP -= 1
+    back_RHP *= np.repeat(field.weight_RG, size, axis=1)[:, None, :]
+    change_RHP += back_RHP
+    was_own_RH1 = _int(before_RGE[np.arange(layers)[:, None], hot_RX.repeat(size, axis=1), own_RH])[:, :, None]
     was_other_RP = _int(before_RGE[np.arange(layers)[:, None], state.gpu_P[None, :], expert_RP])
-    moves = (was_other_RP[:, None, :] - _int(before_RGE[comes])).reshape(coming) + (was_own_RH - _int(before_RGE[goes])).reshape(going)
+    moves = (was_other_RP[:, None, :] - _int(before_RGE[comes])).reshape(coming) + (was_own_RH1 - _int(before_RGE[goes])).reshape(going)
     barred = held_RGE[comes].reshape(coming) | held_RGE[goes].reshape(going)
     if state.node_G is not None:
         held_RNE, node_RX1 = _held_LNE(held_RGE, state.node_G), state.node_G[hot_RX][:, :, None]

@@ -19,6 +19,7 @@ MARGIN = 0.3  # a replica changes hands where that lowers the variance by this s
 MOST_CORRECTIONS = 12  # a layer and re-plan
 SPARE_STEPS = 12  # beyond the steps that the moves allow a layer on average: some layers need more
 MOST_STEPS = 120
+LARGEST_PART = 1.5  # of the moves that a layer has on average: past it, and the spare ones, its search ends
 LARGEST_TABLE = 4_000_000  # cells of a placement times steps; bounds memory at about 100 MB
 WORTH_COUNTING = 4  # moves a layer on average, below which correcting counts leaves none for the rest
 
@@ -58,6 +59,7 @@ def candidates(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_
             if not len(rows):
                 break
             rows = step(state, rows)
+            rows = rows[state.moves_L[rows] <= most_moves / layers * LARGEST_PART + SPARE_STEPS]
     expert_KLP, moves_KL, risk_KL = (np.array(part) for part in zip(*found, strict=True))
     return Candidates(expert_KLP, moves_KL, risk_KL)
 
