@@ -9,7 +9,6 @@ Shapes: L layers, E experts, P slots, K candidates.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.solve.drift import begin, correct_counts, risk_L
 from planner.solve.packing import Ints, Loads
@@ -65,22 +64,34 @@ def candidates(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_
 
 
 def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: float = 0.0) -> Ints:
-    """pick_L, a candidate for each layer: the lowest scores that `most_moves` in all allow, bought from candidate 0 on by gain per move.
+    """pick_L: of all choices of one candidate a layer with `most_moves` in all, the one with the least summed score; of equal ones the fewest moves.
 
-    Candidate 0 must fit. `least_gain`: share of its score that a layer must gain to leave a candidate for another. Ties go to the lower layer.
+    By dynamic programming over layers, so it is exact. `least_gain`: share of its score that more moves must win a layer to be looked at. Candidate 0 must fit.
     """
     layers = score_KL.shape[1]
-    row_L = np.arange(layers)
-    pick_L = np.zeros(layers, dtype=np.int64)
-    left = most_moves - int(moves_KL[0].sum())
-    if left < 0:
+    if moves_KL[0].sum() > most_moves:
         raise ValueError(f"candidate 0 makes {moves_KL[0].sum()} moves, {most_moves} are allowed")
-    while True:
-        gain_KL, more_KL = score_KL[pick_L, row_L] - score_KL, moves_KL - moves_KL[pick_L, row_L]
-        open_KL: npt.NDArray[np.bool_] = (gain_KL > np.abs(score_KL[pick_L, row_L]) * least_gain) & (more_KL <= left)
-        rate_LK = np.where(open_KL, gain_KL / np.maximum(more_KL, 0.5), 0.0).T
-        layer, candidate = np.unravel_index(int(rate_LK.argmax()), rate_LK.shape)
-        if not rate_LK[layer, candidate] > 0:
-            return pick_L
-        left -= int(more_KL[candidate, layer])
-        pick_L[layer] = candidate
+    most = min(most_moves, int(moves_KL.max(axis=0).sum()))
+    best_C = np.zeros(most + 1)  # by moves that are allowed the layers so far
+    choice_LC = np.zeros((layers, most + 1), dtype=np.int32)
+    for layer in range(layers):
+        before_C, best_C = best_C, np.full(most + 1, np.inf)
+        for candidate in _worth_a_look(score_KL[:, layer], moves_KL[:, layer], least_gain):
+            moves = int(moves_KL[candidate, layer])
+            total_C = before_C[: max(most + 1 - moves, 0)] + score_KL[candidate, layer]
+            better = np.flatnonzero(total_C < best_C[moves:])
+            best_C[moves + better], choice_LC[layer, moves + better] = total_C[better], candidate
+    pick_L, left = np.zeros(layers, dtype=np.int64), int(best_C.argmin())
+    for layer in reversed(range(layers)):
+        pick_L[layer] = choice_LC[layer, left]
+        left -= int(moves_KL[pick_L[layer], layer])
+    return pick_L
+
+
+def _worth_a_look(score_K: Loads, moves_K: Ints, least_gain: float) -> list[int]:
+    """Candidates by number of moves, each with a lower score than all with fewer; always one, that of the fewest moves."""
+    found: list[int] = []
+    for candidate in np.lexsort((score_K, moves_K)).tolist():
+        if not found or score_K[candidate] < score_K[found[-1]] - abs(score_K[found[-1]]) * least_gain:
+            found.append(candidate)
+    return found

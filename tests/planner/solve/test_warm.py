@@ -152,17 +152,21 @@ def test_counts_are_corrected_towards_the_load() -> None:
 
 @given(seed=st.integers(0, 50), most=st.integers(0, 9))
 def test_moves_are_bought_where_they_gain_most(seed: int, most: int) -> None:
-    """Against all choices of one candidate a layer: within the limit, never worse than keeping all, and at least half of the best gain there is."""
+    """Against all choices of one candidate a layer: the least score of all that fit, and of those the fewest moves."""
     random = np.random.default_rng(seed)
     score_KL, moves_KL = random.integers(0, 20, (4, 3)).astype(float), random.integers(0, 6, (4, 3))
     moves_KL[0] = 0
-    pick_L = best_within(score_KL, moves_KL, most)
-    row_L = np.arange(3)
-    assert moves_KL[pick_L, row_L].sum() <= most
-    best = min(score_KL[list(pick), row_L].sum() for pick in product(range(4), repeat=3) if moves_KL[list(pick), row_L].sum() <= most)
-    gained, possible = score_KL[0].sum() - score_KL[pick_L, row_L].sum(), score_KL[0].sum() - best
-    assert gained >= 0
-    assert gained >= possible / 2
+    pick_L, row_L = best_within(score_KL, moves_KL, most), np.arange(3)
+    fitting = [list(pick) for pick in product(range(4), repeat=3) if moves_KL[list(pick), row_L].sum() <= most]
+    best = min((score_KL[pick, row_L].sum(), moves_KL[pick, row_L].sum()) for pick in fitting)
+    assert (score_KL[pick_L, row_L].sum(), moves_KL[pick_L, row_L].sum()) == best
+
+
+def test_moves_for_next_to_nothing_are_not_bought() -> None:
+    """A candidate with more moves must win the share asked for over the one before."""
+    score_KL, moves_KL = np.array([[1.0], [0.9], [0.8999]]), np.array([[0], [2], [9]])
+    assert best_within(score_KL, moves_KL, 9).tolist() == [2]
+    assert best_within(score_KL, moves_KL, 9, 1e-3).tolist() == [1]
 
 
 def test_a_start_past_the_limit_is_our_fault() -> None:
