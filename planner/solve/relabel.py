@@ -11,6 +11,7 @@ from planner.problem import Problem
 
 Ints = npt.NDArray[np.int64]
 INDIFFERENT = ("slot", "allgather")  # transports that cost the same whichever GPU of equal ones is meant, where replicas share evenly
+LARGEST_AT_ONCE = 256  # GPUs: beyond, nodes are renamed as wholes here too, for an assignment of all takes a third of a second a layer at 1,024
 NEVER = 1 << 20  # cost of a pair that must not be
 
 
@@ -22,7 +23,8 @@ def relabelled(problem: Problem, old: Placement, new: Placement) -> Placement:
     """
     kinds = {name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in problem.topology.gpus))}
     kind_G = np.array([kinds[gpu.model.name] for gpu in problem.topology.gpus])
-    whole_nodes = problem.topology.node_count > 1 and not (problem.replica_rule == "even" and problem.workload.transport in INDIFFERENT)
+    indifferent = problem.replica_rule == "even" and problem.workload.transport in INDIFFERENT and problem.gpus <= LARGEST_AT_ONCE
+    whole_nodes = problem.topology.node_count > 1 and not indifferent
     node_G = problem.node_G if whole_nodes else np.zeros(problem.gpus, dtype=np.int64)
     expert_LGS = new.expert_LP.reshape(len(new.expert_LP), problem.gpus, -1)
     rows = []
