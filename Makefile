@@ -26,13 +26,13 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	$(MOEPLAN) solve --model mixtral --topology hgx-h100:2x2 -o demo/plan.json
 	@echo; echo '== 2. Emit: what each serving engine loads, and how it is started'
 	$(MOEPLAN) emit demo/plan.json --engine trtllm -o demo/trtllm
-	@echo '# SGLang reads no map for Mixtral: it is for inspection, and the launch does without it'
-	$(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
+	@echo '# SGLang would ignore a map for Mixtral: emit writes nothing (exit 2), or the launch without the map where that is what is wanted'
+	! $(MOEPLAN) emit demo/plan.json --engine sglang -o demo/sglang
+	$(MOEPLAN) emit demo/plan.json --engine sglang --flags-only -o demo/sglang
 	@echo '# vLLM reads no map at all: a plugin makes its balancer follow the plan'
 	$(MOEPLAN) emit demo/plan.json --engine vllm --plugin -o demo/vllm
 	@echo; echo '== 3. Check: read the plan and each map back and judge them'
 	$(MOEPLAN) check demo/plan.json
-	$(MOEPLAN) check demo/sglang/expert_location.json
 	$(MOEPLAN) check demo/trtllm/moe_load_balancer.yaml --engine trtllm
 	$(MOEPLAN) convert demo/trtllm/moe_load_balancer.yaml --to vllm_ascend -o demo/expert_map.json
 	$(MOEPLAN) check demo/expert_map.json --model mixtral --ep 4 --engine vllm_ascend

@@ -1,13 +1,18 @@
 """From one map file to another: the same rows, in the numbering of another engine. What the other format cannot hold is said, never dropped in silence."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from planner.catalog import find_model
 from planner.check import find_map, judge, read_value
 from planner.engines import MapFile, engine_names, find_engine, find_format
 from planner.errors import BadInput
+from planner.files import parse_json, write_atomic
 from planner.map_rules import whole_rows
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -45,12 +50,23 @@ def convert_file(path: Path, target: str, source: str | None = None, model_name:
     return Conversion(converted.text, (*converted.notes, *(f"not checked: {line}" for line in report.unchecked)))
 
 
+def write_map(converted: Conversion, target: str, output: Path) -> Path:
+    """The new map at `output`: as text, or as arrays where its name ends in .npz, which only the balancers' tensors can be."""
+    if output.suffix.lower() != ".npz":
+        return write_atomic(output, converted.text)
+    if target != "eplb":
+        raise BadInput(f"{output}: {find_format(target).TITLE} is text; name it .yaml or .json (only --to eplb has arrays)")
+    content = io.BytesIO()
+    arrays: dict[str, Any] = {name: np.array(value, dtype=np.int64) for name, value in parse_json(converted.text, str(output)).items()}
+    np.savez(content, **arrays)
+    return write_atomic(output, content.getvalue())
+
+
 def find_map_format(name: str) -> None:
     """BadInput where there is no such format, with the reason for an engine that reads no map."""
     if name in engine_names() and not hasattr(find_engine(name), "MAP_NAME"):
-        raise BadInput(
-            f"{find_engine(name).TITLE} {find_engine(name).VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer"
-        )
+        found = find_engine(name)
+        raise BadInput(f"{found.TITLE} {found.VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan")
     find_format(name)
 
 

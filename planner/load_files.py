@@ -3,7 +3,6 @@
 Shapes: W windows, L layers, T tokens, K = top_k.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.dumps import read_dumps
+from planner.dumps.parts import distinct_parts
 from planner.dumps.slots import SlotMap, logical_counts, logical_trace
 from planner.errors import BadInput
 from planner.files import read_bytes
@@ -18,7 +18,7 @@ from planner.load import Counts, LoadProfile, Trace
 from planner.load_csv import read_csv_recording
 from planner.load_formats import Recording, check_size, read_array_recording, read_tree_recording
 from planner.load_rows import check_totals, fill_layers, fit_counts, resolve_layers, spans
-from planner.load_suspect import suspect_windows
+from planner.load_suspect import odd_totals, suspect_windows
 from planner.load_trace import count_trace, fit_trace
 from planner.model import ModelSpec
 
@@ -42,15 +42,15 @@ class _Part:
         return self.recording.window_unit or ("sequence" if self.recording.is_trace else "window")
 
 
-def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None) -> LoadProfile:
+def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None, ranks: str | None = None) -> LoadProfile:
     """The load in files of ours or dumps of engines, with a row for every placed layer of `model`; windows of several files in the order given.
 
-    A trace gives one window a sequence. `slots` says which experts the slots held, where counts are of slots. BadInput names the file, window,
-    layer, expert and value of what cannot be used.
+    A trace gives one window a sequence. `slots` says which experts the slots held, where counts are of slots; `ranks` whether identical files are one
+    counter (same) or several (sum). BadInput names the file, window, layer, expert and value of what cannot be used.
     """
     if not paths:
         raise BadInput("no load file was given")
-    dumps, ours = read_dumps(list(map(Path, paths)), model)
+    dumps, ours = read_dumps(list(map(Path, paths)), model, ranks)
     recordings = [recording for path in map(Path, paths) for recording in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])]
     if slots is not None:
         recordings = _by_expert(recordings, slots, model)
@@ -61,11 +61,13 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
             raise BadInput(
                 f"{part.recording.path} has layers {spans(part.layer_ids)}, {first.recording.path} has {spans(first.layer_ids)}; give the same layers"
             )
+    kept, twins = distinct_parts([(part.recording.path, part.tokens_WLE) for part in parts], ranks)
+    parts = [parts[place] for place in kept]
     sources = ", ".join(part.recording.path for part in parts)
     check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(parts[0].layer_ids), model.experts)
     measured_WLE = np.concatenate([part.tokens_WLE for part in parts])
-    notes = [note for part in parts for note in part.notes] + check_totals(sources, measured_WLE, parts[0].layer_ids) + _notes_on_parts(parts)
-    notes += suspect_windows(sources, measured_WLE, model) if dumps else []
+    notes = twins + [note for part in parts for note in part.notes] + check_totals(sources, measured_WLE, parts[0].layer_ids) + _notes_on_parts(parts)
+    notes += odd_totals(sources, measured_WLE, parts[0].layer_ids, model) + (suspect_windows(sources, measured_WLE, model) if dumps else [])
     tokens_WLE, filled, filled_notes = fill_layers(measured_WLE, parts[0].layer_ids, model)
     units, phases = {part.window_unit for part in parts}, {part.recording.phase for part in parts}
     return LoadProfile(
@@ -117,15 +119,7 @@ def _fit(recording: Recording, model: ModelSpec) -> _Part:
 
 
 def _notes_on_parts(parts: list[_Part]) -> list[str]:
-    twins: dict[bytes, list[str]] = {}
-    for part in parts:
-        twins.setdefault(hashlib.sha256(part.tokens_WLE.tobytes()).digest(), []).append(part.recording.path)
-    notes = [
-        f"{', '.join(paths[:-1])} and {paths[-1]} hold identical counts; they may be replicas of one counter "
-        "(tensor parallel ranks count the same tokens): then give one of them"
-        for paths in twins.values()
-        if len(paths) > 1
-    ]
+    notes = []
     if len({part.trace is None for part in parts}) == 2:
         notes.append("traces and counts are mixed: the traces are used as counts only, so which experts are chosen together is not known")
     for what, values in (("window units", [part.window_unit for part in parts]), ("phases", [part.recording.phase for part in parts])):

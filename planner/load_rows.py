@@ -137,7 +137,7 @@ def fill_layers(tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec
     drafts = [layer for layer in missing if layer in model.draft_layer_ids]
     others = [layer for layer in missing if layer not in model.draft_layer_ids]
     notes = [f"{_layers(others)}: not measured; {mean}"] if others else []
-    return filled_WLE, missing, notes + [f"no load for draft layer {layer}; {mean}" for layer in drafts]
+    return filled_WLE, missing, notes + [f"no load for layer {layer}, a draft layer; {mean}, a plan has the engine's default row there" for layer in drafts]
 
 
 def _mean_row(tokens_LE: Counts) -> Counts:

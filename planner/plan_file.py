@@ -13,6 +13,7 @@ from planner.cost import Cost, cost
 from planner.errors import BadInput
 from planner.files import check_keys, read_json, write_json
 from planner.load import LoadProfile
+from planner.memory import ledger
 from planner.model import ModelSpec
 from planner.moving import moves_to_dict
 from planner.placement import Placement
@@ -64,7 +65,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             "total_seconds": plan.bound_seconds,
         },
         **({"moves": moves_to_dict(plan.moves, plan.saved_seconds)} if plan.moves else {}),
-        "memory": memory_to_dict(problem),
+        "memory": memory_to_dict(problem, plan.origin.engine),
         "load": load_to_dict(problem.load),
         "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,
         "topology": problem.topology.to_dict(),
@@ -103,15 +104,16 @@ def cost_to_dict(found: Cost, *, layers: bool = True) -> dict[str, Any]:
     return summary
 
 
-def memory_to_dict(problem: Problem) -> dict[str, float]:
-    """Bytes on each GPU; the least free one where GPUs differ. Attention weights, activations and KV cache share what is free."""
-    needed = -(-problem.model.experts // problem.gpus)
+def memory_to_dict(problem: Problem, engine: str | None) -> dict[str, Any]:
+    """Bytes on the GPU that keeps least. `free_bytes` is what the slots leave, `kv_left_bytes` what the other lines leave of that."""
+    found = ledger(problem, engine)
     return {
         "expert_bytes": problem.model.expert_bytes,
         "slot_bytes": problem.slot_bytes,
-        "expert_weights_bytes": needed * problem.slot_bytes,
-        "replica_bytes": (problem.slots_per_gpu - needed) * problem.slot_bytes,
+        **{f"{line.name}_bytes": line.size_bytes for line in found.lines},
         "free_bytes": float(problem.free_bytes_G.min()),
+        "kv_left_bytes": found.kv_left_bytes,
+        "basis": {f"{line.name}_bytes": line.basis for line in found.lines},
     }
 
 

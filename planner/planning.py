@@ -84,10 +84,12 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
     With `standing`, the answer is a re-plan of the placement that runs, within its limit of moves, judged beside it too.
     """
     problem = pose(redundant)
+    default = default_placement(origin.engine, problem)
     solved = _search(problem, search)
     if standing is not None:
         solved = replace(solved, placement=_replanned(problem, standing, solved.placement))
-    baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
+    solved = replace(solved, placement=_default_drafts(problem, solved.placement, default if standing is None else standing.placement))
+    baselines = {"engine default, same R": (problem, default)}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
         fewest = pose(least)
@@ -103,6 +105,15 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
         moves=None if standing is None else plan_moves(problem, standing.placement, solved.placement, standing.source, standing.most_moves),
     )
+
+
+def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
+    """The placement with the default row (or that which runs) in draft layers that a measured load says nothing of: other layers' load is none of theirs."""
+    load = problem.load
+    if len(load.unmeasured_layer_ids) == len(load.layer_ids):
+        return placement
+    unknown_L = [layer in problem.model.draft_layer_ids and layer in load.unmeasured_layer_ids for layer in placement.layer_ids]
+    return Placement(np.where(np.array(unknown_L)[:, None], default.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:

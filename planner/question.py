@@ -15,6 +15,7 @@ from planner.load_files import read_load
 from planner.load_map import read_slot_map
 from planner.load_shipped import shipped_load, uniform_load
 from planner.load_split import split_windows
+from planner.memory import memory_notes, within_floor
 from planner.model import ModelSpec
 from planner.plan import Origin, Plan
 from planner.plan_file import read_plan
@@ -38,6 +39,7 @@ class Question:
     topology: str | None = None
     load_files: tuple[Path, ...] = ()
     map_file: Path | None = None  # the map the load was recorded under, where it counts slots
+    ranks: str | None = None  # what identical load files are: same, one counter; sum, several
     redundant: int | None = None  # None: chosen by predicted time
     ep: int | None = None
     engine: str | None = None
@@ -59,11 +61,12 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
-    whole_load = find_load(question.load_files, model, question.map_file)
+    whole_load = find_load(question.load_files, model, question.map_file, question.ranks)
     load, held_out_load = split_windows(whole_load, question.held_out)
     workload = workload_for(question, model, topology, engine)
-    replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
+    replica_rule = question.replica_rule or (engine.replica_rule(question.phase, topology) if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
+    pose = within_floor(pose, question.engine)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
     standing = find_standing(question, model, topology)
     redundant = question.redundant if standing is None else standing.placement.slots - model.experts
@@ -71,13 +74,18 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     if redundant is None:
         redundant, why = choose_redundant(pose, model, topology.gpu_count, search)
         redundant_notes = (why,)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes)
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *redundant_notes, *memory_notes(pose(redundant), question.engine))
     origin = Origin(question.engine, question.method, notes, _provenance(question, model, topology, whole_load))
     return make_plan(pose, redundant, search, origin, held_out_load, standing)
 
 
 def re_evaluate(
-    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, engine_name: str | None, map_file: Path | None = None
+    plan_file: Path,
+    load_files: tuple[Path, ...],
+    topology_text: str | None,
+    engine_name: str | None,
+    map_file: Path | None = None,
+    ranks: str | None = None,
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
     problem, placement, _ = read_plan(plan_file)
@@ -86,24 +94,24 @@ def re_evaluate(
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
     if load_files or map_file:
-        load = find_load(load_files, problem.model, map_file)
+        load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
     if engine_name:
         engine = find_engine(engine_name)
         transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
         workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
-        problem = replace(problem, workload=workload, replica_rule=engine.REPLICA_RULE)
+        problem = replace(problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology))
     return problem, cost(problem, placement), notes
 
 
 def evaluate_engines(
-    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None
+    plan_file: Path, load_files: tuple[Path, ...], topology_text: str | None, map_file: Path | None = None, ranks: str | None = None
 ) -> tuple[dict[str, tuple[Problem, Cost]], tuple[str, ...]]:
     """The same placement as each engine would run it, by engine name. Also notes on the load."""
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file)
+        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file, ranks)
         found[name] = (problem, priced)
     return found, notes
 
@@ -133,10 +141,10 @@ def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tu
     return topology.select(whole.index(ep) + 1), notes
 
 
-def find_load(files: tuple[Path, ...], model: ModelSpec, map_file: Path | None = None) -> LoadProfile:
+def find_load(files: tuple[Path, ...], model: ModelSpec, map_file: Path | None = None, ranks: str | None = None) -> LoadProfile:
     """The load in the files; where none are given the profile shipped for the model, else an even one that says so."""
     if files:
-        return read_load(files, model, read_slot_map(map_file, model) if map_file else None)
+        return read_load(files, model, read_slot_map(map_file, model) if map_file else None, ranks)
     if map_file:
         raise BadInput(f"--map {map_file}: it says which experts the slots of a load held, and no --load was given")
     return shipped_load(model) or uniform_load(model)

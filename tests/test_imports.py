@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("joblib", "networkx", "numpy", "ortools", "pandas", "plotly", "pynvml", "ray", "rich", "safetensors", "torch", "yaml")
+HEAVY = ("joblib", "networkx", "numpy", "ortools", "pandas", "plotly", "pynvml", "ray", "rich", "safetensors", "torch", "transformers", "yaml")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

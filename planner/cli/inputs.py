@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from planner.cli.console import FILE, json_option, map_option, say, width
+from planner.cli.console import FILE, json_option, map_option, ranks_option, say, width
 
 
 @click.group()
@@ -50,8 +50,9 @@ def load() -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--model", "model_name", required=True, help="Model the load was recorded on: a catalogue name or a config.json.")
 @map_option
+@ranks_option
 @json_option
-def load_show(files: tuple[Path, ...], model_name: str, map_file: Path | None, as_json: bool) -> None:
+def load_show(files: tuple[Path, ...], model_name: str, map_file: Path | None, ranks: str | None, as_json: bool) -> None:
     """Print how skewed each layer is, and a picture. FILE is a load file, or what an engine dumped.
 
     Example: moeplan load show counts.csv --model olmoe
@@ -61,5 +62,5 @@ def load_show(files: tuple[Path, ...], model_name: str, map_file: Path | None, a
     from planner.report.load import load_report, load_summary
 
     spec = find_model(model_name)
-    found = find_load(files, spec, map_file)
+    found = find_load(files, spec, map_file, ranks)
     say(load_report(found, width=width()), load_summary(found, spec.top_k), as_json)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.console import FILE, Refused, json_option, say
+from planner.cli.console import FILE, Refused, json_option, ranks_option, say
 from planner.errors import BadInput
 
 if TYPE_CHECKING:
@@ -84,8 +84,9 @@ def check_live(plan_file: Path, hosts: str | None, seats: Path | None, folder: P
 @click.option("--ep", type=int, required=True, help="Expert-parallel size.")
 @click.option("--target", metavar="SHARE", help="Largest share of a layer's assignments that may be dropped, like 0.1%.")
 @click.option("--tokens-per-rank", type=int, default=4096, show_default=True, help="Tokens each source rank brings to a step.")
+@ranks_option
 @json_option
-def capacity(model_name: str, load_files: tuple[Path, ...], ep: int, target: str | None, tokens_per_rank: int, as_json: bool) -> None:
+def capacity(model_name: str, load_files: tuple[Path, ...], ep: int, target: str | None, tokens_per_rank: int, ranks: str | None, as_json: bool) -> None:
     """Share of assignments that Megatron-Core, DeepSpeed and Tutel drop at each capacity factor, and the least factor for a target.
 
     Example: moeplan capacity --model mixtral --ep 8 --target 0.1%
@@ -95,5 +96,5 @@ def capacity(model_name: str, load_files: tuple[Path, ...], ep: int, target: str
     from planner.question import find_load
 
     model = find_model(model_name)
-    report = capacity_report(model, find_load(load_files, model), ep, tokens_per_rank, parse_share(target) if target else None)
+    report = capacity_report(model, find_load(load_files, model, ranks=ranks), ep, tokens_per_rank, parse_share(target) if target else None)
     say(report.text(), report.to_dict(), as_json)

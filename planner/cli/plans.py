@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, say
+from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, ranks_option, say
 from planner.cli.launching import check_live, launch_options, live_options, with_launcher
 from planner.errors import BadInput
 
@@ -16,6 +16,7 @@ from planner.errors import BadInput
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine; hgx-h100:4x2 is two GPUs of each of four nodes.")
 @click.option("--load", "load_files", multiple=True, type=FILE, help="Measured load: CSV, JSON, YAML, npz, or what an engine dumped. Repeatable.")
 @map_option
+@ranks_option
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
@@ -33,7 +34,7 @@ from planner.errors import BadInput
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
-@click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
+@click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep for the KV cache, like '20 GB'.")
 @click.option("--from", "previous", type=FILE, metavar="PLAN|MAP", help="Plan or engine map that runs now: plan not far from it, and print the moves.")
 @click.option("--max-moves", "most_moves", metavar="N|SHARE%", help="With --from: slots of all layers that may get an expert new to their GPU. [default: any]")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
@@ -68,6 +69,7 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.option("--load", "load_files", multiple=True, type=FILE, help="Load to judge the plan on; the plan's own where it is not given.")
 @map_option
+@ranks_option
 @click.option("--topology", "topology_text", metavar="NAME[:NODES[xGPUS]]|FILE", help="Machine to judge it on; the plan's own where it is not given.")
 @click.option("--engine", help="Judge under this engine's replica rule and transport.")
 @click.option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
@@ -76,6 +78,7 @@ def evaluate(
     plan_file: Path,
     load_files: tuple[Path, ...],
     map_file: Path | None,
+    ranks: str | None,
     topology_text: str | None,
     engine: str | None,
     all_engines: bool,
@@ -92,14 +95,14 @@ def evaluate(
     if all_engines:
         if engine:
             raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
-        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file)
+        by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, map_file, ranks)
         rows = {
             name: {**cost_to_dict(priced), "replica_rule": asked.replica_rule, "transport": asked.workload.transport}
             for name, (asked, priced) in by_engine.items()
         }
         say(engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}, as_json)
         return
-    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file)
+    problem, found, notes = re_evaluate(plan_file, load_files, topology_text, engine, map_file, ranks)
     say(cost_report(problem, found, notes), {**cost_to_dict(found), "replica_rule": problem.replica_rule, "notes": list(notes)}, as_json)
 
 
@@ -107,23 +110,22 @@ def evaluate(
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.option("--engine", required=True, help="sglang, trtllm, vllm or vllm_ascend.")
 @click.option("--engine-version", help="Release that will serve, like 0.5.23; an unknown one says which known one is assumed.")
-@click.option("--require-map", is_flag=True, help="Exit 2 where the engine would not serve the plan's placement, instead of writing its flags alone.")
-@click.option("--flags-only", is_flag=True, help="Say that flags without the placement are wanted; refused where the engine would serve it.")
+@click.option("--flags-only", is_flag=True, help="Where the engine would not read the plan's map: the launch without it, instead of exit 2.")
+@click.option("--no-draft", is_flag=True, help="SGLang: MTP stays off, so the limits of the model's draft layers do not count.")
 @click.option("--plugin", is_flag=True, help="vLLM: also write a package for pip that makes its balancer return the plan's map.")
 @click.option("-o", "--output", "folder", required=True, type=FILE, help="Folder for the files; made where it is absent.")
 @click.option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
 @launch_options
 @json_option
 def emit(plan_file: Path, engine: str, folder: Path, engine_version: str | None, model_path: str | None, as_json: bool, **flags: Any) -> None:
-    """Write what an engine loads, and the command that starts it; exit 2 where it would not serve the plan's placement.
+    """Write what an engine loads, and the command that starts it; exit 2 and no file where the engine would ignore the plan's map.
 
     Example: moeplan emit plan.json --engine sglang -o out
     """
     from planner.emission import emit_plan, write_emission
 
-    emission = emit_plan(
-        plan_file, engine, model_path, engine_version, require_map=flags["require_map"], flags_only=flags["flags_only"], plugin=flags["plugin"]
-    )
+    chosen = {"flags_only": flags["flags_only"], "plugin": flags["plugin"], "draft": not flags["no_draft"]}
+    emission = emit_plan(plan_file, engine, model_path, engine_version, **chosen)
     emission = with_launcher(emission, plan_file, engine, flags["launcher"], flags["hosts"], flags["image"])
     written = write_emission(emission, plan_file, folder)
     lines = [*(note if note.startswith("WARNING") else f"Note: {note}" for note in emission.notes), *(f"wrote {path}" for path in written)]

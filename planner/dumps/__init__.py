@@ -18,11 +18,11 @@ class Reader(Protocol):
     def recognise(self, found: Opened, model: ModelSpec) -> bool:
         """Whether this reader knows the file, by its content where its name does not say."""
 
-    def read(self, dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
-        """The recordings in all files of this engine together: ranks summed, parts judged against each other."""
+    def read(self, dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
+        """The recordings in all files of this engine together: ranks summed, parts judged against each other (`ranks` as in parts.distinct_parts)."""
 
 
-def read_dumps(paths: Sequence[Path], model: ModelSpec) -> tuple[dict[Path, list[Recording]], list[Path]]:
+def read_dumps(paths: Sequence[Path], model: ModelSpec, ranks: str | None = None) -> tuple[dict[Path, list[Recording]], list[Path]]:
     """(recordings by the first file of each engine, files that no engine wrote)."""
     claimed: dict[str, list[Opened]] = {}
     rest = []
@@ -35,7 +35,7 @@ def read_dumps(paths: Sequence[Path], model: ModelSpec) -> tuple[dict[Path, list
             claimed.setdefault(name, []).append(found)
     for dumps in claimed.values():
         _refuse_twice(dumps)
-    return {dumps[0].path: _readers()[name].read(dumps, model) for name, dumps in claimed.items()}, rest
+    return {dumps[0].path: _readers()[name].read(dumps, model, ranks) for name, dumps in claimed.items()}, rest
 
 
 def _refuse_twice(dumps: Sequence[Opened]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.dumps.opened import Opened
-from planner.dumps.parts import refuse_doubled
+from planner.dumps.parts import distinct_parts
 from planner.errors import BadInput
 from planner.load_formats import COUNTS_NAMES, Array, Recording
 from planner.model import ModelSpec
@@ -22,12 +22,12 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.kind == "torch" and not (isinstance(found.value, dict) and {"logical_count", "records"} & set(found.value))
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """One recording a file; its columns are experts, or slots where a map is given for them."""
     del model
-    counts = {str(found.path): _counts(found) for found in dumps}
-    refuse_doubled(counts)
-    return [Recording(path, values) for path, values in counts.items()]
+    counts = [(str(found.path), _counts(found)) for found in dumps]
+    kept, notes = distinct_parts(counts, ranks)
+    return [Recording(*counts[place], notes=tuple(notes) if place == kept[0] else ()) for place in kept]
 
 
 def _counts(found: Opened) -> Array:

@@ -22,8 +22,9 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.kind == "name" and found.path.suffix.lower() in (".parquet", ".pq")
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """One recording a file."""
+    del ranks
     return [read_rows(_rows(found.path), found.path, model) for found in dumps]
 
 

@@ -3,8 +3,7 @@
 Shapes: L layers, T tokens, K = top_k.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +14,28 @@ from planner.load_rows import spans
 from planner.model import ModelSpec
 
 
-def refuse_doubled(counts_by_part: Mapping[str, Array]) -> None:
-    """BadInput where two parts hold the same counts: their sum would count every token twice."""
-    for (first, first_counts), (second, second_counts) in combinations(counts_by_part.items(), 2):
-        if first_counts.any() and np.array_equal(first_counts, second_counts):
+def distinct_parts(parts: Sequence[tuple[str, Array]], ranks: str | None) -> tuple[list[int], list[str]]:
+    """(positions of the parts to use, notes), given each part's name and counts. BadInput where two hold the same counts and `ranks` does not say why.
+
+    `ranks`: 'same', identical parts are one counter, seen by several ranks: the first is used; 'sum', they are parts that happen to agree: all are.
+    """
+    kept: list[int] = []
+    notes: list[str] = []
+    alike: dict[tuple[tuple[int, ...], float], list[int]] = {}  # parts of one shape and sum: the only ones that can be identical
+    for place, (name, counts) in enumerate(parts):
+        others = alike.setdefault((counts.shape, float(counts.sum(dtype=np.float64))), [])
+        twin = next((other for other in others if counts.any() and np.array_equal(counts, parts[other][1])), None)
+        others.append(place)
+        if twin is None or ranks == "sum":
+            kept.append(place)
+        elif ranks == "same":
+            notes.append(f"{name} holds the counts of {parts[twin][0]}: one counter, as --ranks same says; left out")
+        else:
             raise BadInput(
-                f"{first} and {second} hold identical counts: each counted the same tokens (tensor parallel ranks do, and all ranks where no "
-                "all-to-all is used), so a sum would count them twice; give one of the two"
+                f"{parts[twin][0]} and {name} hold identical counts: each counted the same tokens (tensor parallel ranks do, and all ranks where no "
+                "all-to-all is used), so a sum would count them twice; give one of the two, or say --ranks same (one counter) or --ranks sum (two recordings)"
             )
+    return kept, notes
 
 
 def missing_ranks(ranks: Sequence[int], expected: int | None = None) -> str | None:

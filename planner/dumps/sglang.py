@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.dumps import sglang_passes
 from planner.dumps.opened import Opened
-from planner.dumps.parts import join_requests, refuse_doubled
+from planner.dumps.parts import distinct_parts, join_requests
 from planner.errors import BadInput
 from planner.load_formats import Array, Recording
 from planner.model import ModelSpec
@@ -22,16 +22,16 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.kind == "raw" or (found.kind == "torch" and isinstance(found.value, dict) and bool({"logical_count", "records"} & set(found.value)))
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """One recording a stat dump, one of all detailed dumps together, one of all requests together."""
     stats = [found for found in dumps if found.kind == "torch" and "logical_count" in found.value]
     detailed = [found for found in dumps if found.kind == "torch" and "logical_count" not in found.value]
     requests = [found for found in dumps if found.kind == "raw"]
-    counts = {str(found.path): _counts(found) for found in stats}
-    refuse_doubled(counts)
-    recordings = [_stat(found, counts[str(found.path)]) for found in stats]
+    counts = [(str(found.path), _counts(found)) for found in stats]
+    kept, notes = distinct_parts(counts, ranks)
+    recordings = [_stat(stats[place], counts[place][1], notes if place == kept[0] else []) for place in kept]
     if detailed:
-        recordings.append(sglang_passes.read(detailed, model))
+        recordings.append(sglang_passes.read(detailed, model, ranks))
     if requests:
         recordings.append(join_requests([(found.path, _ids(found, model)) for found in requests], model, "SGLang"))
     return recordings
@@ -46,13 +46,13 @@ def _counts(found: Opened) -> Array:
     return counts[None] if counts.ndim == 2 else counts
 
 
-def _stat(found: Opened, counts_BLE: Array) -> Recording:
+def _stat(found: Opened, counts_BLE: Array, notes: list[str]) -> Recording:
     """The buffer without the steps that nothing was written to. The counts are already by expert and summed over ranks."""
     used_B = np.asarray(counts_BLE.any(axis=(1, 2)))
     used = int(used_B.sum())
     if not used:
         raise BadInput(f"{found.path}: all {len(used_B)} steps are zero; start recording, serve requests, then dump (a dump empties the buffer)")
-    notes = []
+    notes = list(notes)
     if used < len(used_B):
         notes.append(f"{found.path}: {len(used_B) - used} of {len(used_B)} buffered steps are zero (unused, or idle passes); left out")
     if len(used_B) > 1 and (used == len(used_B) or not used_B[:used].all()):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.dumps.opened import Opened
-from planner.dumps.parts import missing_ranks, refuse_doubled
+from planner.dumps.parts import distinct_parts, missing_ranks
 from planner.dumps.slots import SlotMap, logical_counts, slot_map, whole_counts
 from planner.errors import BadInput
 from planner.load import Counts
@@ -36,7 +36,7 @@ class _Record:
     phase: str
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> Recording:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None = None) -> Recording:
     """All ranks' files as one recording, a window a forward pass: a trace where every record holds ids, else counts."""
     records = [_record(found.path, entry) for found in dumps for entry in _entries(found)]
     shapes = {record.counts_LP.shape for record in records}
@@ -44,9 +44,11 @@ def read(dumps: Sequence[Opened], model: ModelSpec) -> Recording:
         raise BadInput(f"{records[0].path}: records have counts of shapes {', '.join(str(list(shape)) for shape in sorted(shapes))}; give one recording")
     found_map = _common_map(dumps, model)
     totals = _totals_by_rank(records)
-    refuse_doubled({f"rank {rank} ({path})": total_LP for rank, (path, total_LP) in totals.items()})
+    kept, twins = distinct_parts([(f"rank {rank} ({path})", total_LP) for rank, (path, total_LP) in totals.items()], ranks)
+    left = {rank for place, rank in enumerate(totals) if place in kept}
+    records = [record for record in records if record.rank in left]
     path = str(dumps[0].path) if len(dumps) == 1 else f"{dumps[0].path} and {len(dumps) - 1} more"
-    notes = [f"{path}: {note}" for note in _notes(records, totals, found_map, model)]
+    notes = [*twins, *(f"{path}: {note}" for note in _notes(records, totals, found_map, model))]
     passes = sorted({record.pass_id for record in records})
     phases = {record.phase for record in records}
     common: dict[str, Any] = {"window_unit": "forward pass", "phase": phases.pop() if len(phases) == 1 else "unknown", "logical": True}
@@ -56,9 +58,9 @@ def read(dumps: Sequence[Opened], model: ModelSpec) -> Recording:
             experts_LTK, lengths, dropped = traced
             notes += [f"{path}: {dropped} rows of ids are padding (-1); left out"] if dropped else []
             names = tuple(str(pass_id) for pass_id, length in zip(passes, lengths, strict=True) if length)
-            kept = tuple(length for length in lengths if length)
+            filled = tuple(length for length in lengths if length)
             return Recording(
-                path, experts_LTK, is_trace=True, layer_ids=model.moe_layer_ids, sequence_lengths=kept, window_names=names, notes=tuple(notes), **common
+                path, experts_LTK, is_trace=True, layer_ids=model.moe_layer_ids, sequence_lengths=filled, window_names=names, notes=tuple(notes), **common
             )
     tokens_FLE = _counts(records, passes, found_map, model, path)
     return Recording(path, tokens_FLE, window_names=tuple(map(str, passes)), notes=tuple(notes), **common)
@@ -114,8 +116,9 @@ def _totals_by_rank(records: Sequence[_Record]) -> dict[int, tuple[Path, Counts]
 
 def _notes(records: Sequence[_Record], totals: dict[int, tuple[Path, Counts]], found_map: SlotMap, model: ModelSpec) -> list[str]:
     notes = [note] if (note := missing_ranks(list(totals))) else []
+    given = len({record.rank for record in records})
     ranks_by_pass = Counter(pass_id for pass_id, _ in {(record.pass_id, record.rank) for record in records})
-    torn = sorted(pass_id for pass_id, ranks in ranks_by_pass.items() if ranks < len(totals))
+    torn = sorted(pass_id for pass_id, ranks in ranks_by_pass.items() if ranks < given)
     if torn:
         notes.append(f"passes {spans(torn)[:80]} were not recorded by every rank given: their counts are partial")
     times = Counter((record.rank, record.pass_id) for record in records)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from planner.dumps.opened import Opened
-from planner.dumps.parts import missing_ranks, refuse_doubled
+from planner.dumps.parts import distinct_parts, missing_ranks
 from planner.dumps.slots import whole_counts
 from planner.dumps.tensors import read_safetensors
 from planner.dumps.trtllm_trace import read_trace
@@ -47,7 +47,7 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.kind == "name" and bool(name == META or COUNTS_NAME.fullmatch(name) or OTHER_NAME.fullmatch(name))
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """One recording a folder: the ranks given (all of the folder, or the files named), summed."""
     files: dict[Path, list[Path]] = {}
     for found in dumps:
@@ -60,14 +60,15 @@ def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
             raise BadInput(f"{folder}: of TensorRT-LLM's statistics only {dumps[0].path.name} was given; give the folder, or its rank*.safetensors")
         if len(set(paths)) < len(paths):
             raise BadInput(f"{folder}: a rank's file was given twice; give the folder alone")
-        recordings.append(_folder(folder, paths, model))
+        recordings.append(_folder(folder, paths, model, ranks))
     return recordings
 
 
-def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec) -> Recording:
+def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec, ranks: str | None) -> Recording:
     by_rank = {int(COUNTS_NAME.sub(r"\1", path.name)): (path, read_safetensors(path)) for path in paths}
-    if len(by_rank) > 1:
-        refuse_doubled({str(path): _flat(arrays) for path, arrays in by_rank.values()})
+    given = list(by_rank)
+    kept, notes = distinct_parts([(str(path), _flat(arrays)) for path, arrays in by_rank.values()], ranks)
+    by_rank = {given[place]: by_rank[given[place]] for place in kept}
     meta = _meta(folder, model)
     keys = sorted({_key(path, key) for path, arrays in by_rank.values() for key in arrays})
     if not keys:
@@ -76,8 +77,8 @@ def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec) -> Recording:
     width = meta.num_experts or next(counts_E.size for _, arrays in by_rank.values() for counts_E in arrays.values())
     check_size(str(folder), len(iterations), len(layers), width)
     counts_WLE = _summed(by_rank.values(), iterations, layers, width)
-    note = missing_ranks(list(by_rank), meta.ep_size)
-    notes = [f"{folder}: {note}"] if note else []
+    note = missing_ranks(given, meta.ep_size)
+    notes += [f"{folder}: {note}"] if note else []
     if len(keys) < len(iterations) * len(layers):
         notes.append(f"{folder}: {len(iterations) * len(layers) - len(keys)} pairs of iteration and layer were not recorded by any rank; they count 0")
     if meta.num_experts is None:

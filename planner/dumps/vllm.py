@@ -26,8 +26,9 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.value.ndim == 3 and found.value.shape[1:] == (model.layers, model.top_k) and len(found.value) > 0
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """All requests as one trace, a sequence a request. BadInput for a log, and where the axes could be read in two ways."""
+    del ranks
     for found in dumps:
         if found.kind == "text":
             raise BadInput(f"{found.path}: {_about_log(found.value)}")

@@ -20,9 +20,9 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     return found.kind == "name" and found.path.suffix.lower() == ".json" and b'"moe_layer_count"' in read_bytes(found.path)[:HEAD_BYTES]
 
 
-def read(dumps: Sequence[Opened], model: ModelSpec) -> list[Recording]:
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """BadInput: a map says where experts sit, not how much they are used."""
-    del model
+    del model, ranks
     raise BadInput(
         f"{dumps[0].path}: this is vllm-ascend's expert map (expert_map_path or expert_map_record_path): it says where experts sit, not how often they are "
         "chosen. `moeplan check` judges it; as a load give counts, like the tensor [layer, expert] that its offline planner takes"

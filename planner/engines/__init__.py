@@ -31,9 +31,8 @@ class Emission:
     files: Mapping[str, str]
     launch: str
     notes: tuple[str, ...]
-    ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone
+    ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone, and `files` no map
     commands: tuple[NodeCommand, ...] = ()  # what launch.sh starts, in node order; what other launchers are made from
-    for_inspection: tuple[str, ...] = ()  # files that the launch does not use
 
 
 NUMBERINGS = {
@@ -72,10 +71,13 @@ class Engine(Protocol):
     TITLE: str
     VERSION: str  # the release whose rules these are
     RELEASES: Sequence[Release]  # every known one, oldest first
-    REPLICA_RULE: str  # a name that planner.replica knows
+    REPLICA_RULE: str  # of its usual launch; a name that planner.replica knows
 
     def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
         """How dispatch moves bytes, a key of planner.problem.TRANSPORTS."""
+
+    def replica_rule(self, phase: str, topology: Topology) -> str:
+        """The rule of the launch that is emitted for this machine."""
 
     def dispatch_dtype(self, model: ModelSpec) -> str:
         """What a token's activations are sent as: fp8 or bf16."""
@@ -93,7 +95,10 @@ class Engine(Protocol):
         """Those of its limits that a map alone can break."""
 
     def emit(self, placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
-        """Files and launch script that serve `placement`. BadInput where it breaks a hard rule or a limit, or the version is known to differ."""
+        """Files and launch script that serve `placement`; flags alone and `ignored` where the engine would not read its map.
+
+        BadInput where the placement breaks a hard rule or a limit, or the version is known to differ.
+        """
 
     def read_map(self, value: Any) -> MapFile | None:
         """The map in a parsed JSON or YAML file, or None where this is not the engine's format."""

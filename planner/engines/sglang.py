@@ -11,6 +11,7 @@ import numpy as np
 from planner.engines import Emission, MapFile, cyclic_placement, deepep, refuse_broken, script, uneven_nodes
 from planner.engines.command import node_command
 from planner.engines.releases import Release, find_release
+from planner.errors import BadInput
 from planner.files import dump_json
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -22,6 +23,7 @@ NAME = "sglang"
 TITLE = "SGLang"
 VERSION = "0.5.23"
 REPLICA_RULE = "nearest-static"
+GATHERED_RULE = "row-index"  # without an all-to-all: dynamic dispatch, the same choice on every rank; earlier releases are known to get it wrong
 MAP_NAME = "expert_location.json"
 KEY = "physical_to_logical_map"
 EPLB_KEYS = {"layer_ids", "expert_count", "logical_to_physical_map"}  # beside KEY these are the tensors of a balancer, not a map of SGLang
@@ -37,12 +39,16 @@ READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_c
 BARE_DRAFT = frozenset({"deepseek_v4"})  # draft layers without redundant slots
 RELEASES = (
     Release("0.5.21", "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23", READS_MAP),
-    Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP})),
+    Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
 )
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
     return deepep.transport(phase, topology) if model is None or reads_map(model) else "allgather"
+
+
+def replica_rule(phase: str, topology: Topology) -> str:
+    return REPLICA_RULE if deepep.serves(phase, topology) else GATHERED_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -68,7 +74,7 @@ def limits(problem: Problem) -> list[Violation]:
     found = uneven_nodes(problem.topology, "SGLang starts as many ranks on each node")
     if not reads_map(problem.model):
         return found
-    found += map_limits(problem.model, problem.slots, problem.gpus)
+    found += map_limits(problem.model, problem.slots, problem.gpus) + _draft_limits(problem)
     if problem.workload.phase == "decode" and problem.workload.tokens_per_rank > MOST_DISPATCH_TOKENS:
         text = f"SGLang dispatches up to {MOST_DISPATCH_TOKENS} tokens a rank in low latency mode, not {problem.workload.tokens_per_rank}"
         found.append(Violation("dispatch-tokens", text))
@@ -76,19 +82,20 @@ def limits(problem: Problem) -> list[Violation]:
 
 
 def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
-    """Map and launch script. Where SGLang would not read the map it is for inspection, and the launch does without."""
+    """Map and launch script. Where SGLang would not read the map, a launch without map and redundant experts."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
+    if GATHERED_RULE not in release.flags and release.reads_map(problem.model):
+        _refuse_gathering(problem, release)
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    unused = f"{MAP_NAME} is for inspection, launch.sh holds neither map nor redundant experts: the plan's balance does not apply to this launch"
-    notes += (f"WARNING: {ignored}; {unused}",) if ignored else ()
+    notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts, and the plan's balance does not apply to it",) if ignored else ()
     notes += () if ignored else tuple(_notes(placement, problem, release))
     commands = [_command(problem, model_path, node, release) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    files = {MAP_NAME: map_text(rows, problem.model, problem.gpus), "launch.sh": launch}
-    return Emission(files, launch, notes, ignored, tuple(map(node_command, commands)), (MAP_NAME,) if ignored else ())
+    expert_map = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
+    return Emission({**expert_map, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands)))
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
@@ -126,13 +133,25 @@ def _command(problem: Problem, model_path: str, node: int, release: Release) -> 
         words = ["env", f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}", *words]
     attention = [ATTN_DP, str(problem.gpus)] if ATTN_DP in release.flags else ["--dp-size", str(problem.gpus), "--enable-dp-attention"]
     words += ["--ep-size", str(problem.gpus), *attention, "--moe-dense-tp-size", "1"]
-    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"]
+    deep = deepep.serves(problem.workload.phase, problem.topology)
+    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"] if deep else ["--moe-a2a-backend", "none"]
     words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
-    return [*words, "--ep-dispatch-algorithm", "static"]
+    words += ["--ep-dispatch-algorithm", "static" if deep else "dynamic"]
+    return [*words, "--disable-shared-experts-fusion"]  # a fused shared expert is a slot of its own, which no map has
 
 
 def _ignored(problem: Problem, release: Release) -> str:
     return f"SGLang {release.version} does not read a map for {problem.model.architecture}: it would serve its default placement, not the plan's"
+
+
+def _refuse_gathering(problem: Problem, release: Release) -> None:
+    """Before 0.5.23 some models' layers without an all-to-all took experts for slots, or each rank its own replica (sglang#39580, #32962)."""
+    pair = deepep.apart(problem.topology)
+    if pair and not deepep.serves(problem.workload.phase, problem.topology):
+        raise BadInput(
+            f"DeepEP's normal mode needs NVLink between GPUs {pair[0]} and {pair[1]}, and SGLang {release.version} is not known to serve a map rightly without "
+            f"an all-to-all: use {VERSION}, --phase decode, or nodes whose {deepep.NVLINK_PEERS} GPUs NVLink joins"
+        )
 
 
 def _notes(placement: Placement, problem: Problem, release: Release) -> list[str]:
@@ -143,7 +162,7 @@ def _notes(placement: Placement, problem: Problem, release: Release) -> list[str
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
             notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
-    return notes + _bare_draft_notes(problem) + deepep.neighbour_notes(problem.topology, problem.workload.phase)
+    return notes + _bare_draft_notes(problem) + deepep.notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
 
 
 def _bare_draft_notes(problem: Problem) -> list[str]:
@@ -151,7 +170,16 @@ def _bare_draft_notes(problem: Problem) -> list[str]:
     model = problem.model
     if not problem.redundant or not model.draft_layer_ids or model.architecture not in BARE_DRAFT:
         return []
-    text = f"WARNING: draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
-    if model.experts % problem.gpus:
-        return [f"{text}; they do not divide over {problem.gpus} ranks, so MTP fails at start: leave it off, or use an EP size that divides {model.experts}"]
-    return [f"{text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]
+    text = f"draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
+    return [f"WARNING: {text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]
+
+
+def _draft_limits(problem: Problem) -> list[Violation]:
+    model = problem.model
+    if not model.draft_layer_ids or model.architecture not in BARE_DRAFT or not model.experts % problem.gpus:
+        return []
+    text = (
+        f"draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant, and they do not divide over {problem.gpus} "
+        f"ranks: MTP fails at start; use an EP size that divides {model.experts}, or keep MTP off and say --no-draft"
+    )
+    return [Violation("draft", text)]

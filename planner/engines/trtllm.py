@@ -41,6 +41,11 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     return "slot" if phase == "decode" else "node"
 
 
+def replica_rule(phase: str, topology: Topology) -> str:
+    del phase, topology
+    return REPLICA_RULE
+
+
 def dispatch_dtype(model: ModelSpec) -> str:
     del model
     return "bf16"  # assumed: what each release quantises before dispatch was not found in the snapshots
@@ -74,19 +79,20 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
 
 
 def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
-    """Map, options file and launch script. Where TensorRT-LLM would ignore the map it is for inspection, and the options leave it out."""
+    """Map, options file and launch script. Where TensorRT-LLM would ignore the map there is none, and the options name none."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     if model_path.startswith("."):
         raise BadInput(f"model path {model_path!r} is relative, and the launch runs in the plan's folder; give an absolute path or a hub name")
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    notes += (f"WARNING: {ignored}; {MAP_NAME} is for inspection, the options leave it out, and the launch serves the default placement",) if ignored else ()
+    notes += (f"WARNING: {ignored}; the options name no map, and the launch serves the default placement",) if ignored else ()
     notes += () if ignored else tuple(_notes(problem, release))
     words = _words(problem, model_path)
     launch = _launch(problem, words, notes)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    files = {MAP_NAME: map_text(rows, problem.model, problem.gpus), OPTIONS_NAME: _options_text(problem, with_map=not ignored), "launch.sh": launch}
-    return Emission(files, launch, notes, ignored, _commands(problem, words), (MAP_NAME,) if ignored else ())
+    expert_map = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
+    files = {**expert_map, OPTIONS_NAME: _options_text(problem, with_map=not ignored), "launch.sh": launch}
+    return Emission(files, launch, notes, ignored, _commands(problem, words))
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:

@@ -22,6 +22,7 @@ TITLE = "vLLM"
 VERSION = "0.33.0"
 REPLICA_RULE = "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
 MOST_REDUNDANT = 1023
+GATHER = "allgather_reducescatter"  # vLLM's default all-to-all backend
 STEP_INTERVAL = 3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
 RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
@@ -37,6 +38,11 @@ BALANCED = frozenset(
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
     del model
     return deepep.transport(phase, topology)
+
+
+def replica_rule(phase: str, topology: Topology) -> str:
+    del phase, topology
+    return REPLICA_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -73,7 +79,7 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     refuse_broken(placement, problem, limits(problem))
     plugin_files = _plugin_files(placement, problem) if plugin else {}
     notes += vllm_plugin.notes(STEP_INTERVAL) if plugin else (f"WARNING: {_ignored(problem)}",)
-    notes += tuple(deepep.neighbour_notes(problem.topology, problem.workload.phase))
+    notes += tuple(deepep.notes(problem.topology, problem.workload.phase, f"--all2all-backend {GATHER}"))
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
@@ -89,6 +95,7 @@ def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     """One node's command, as bash words."""
     words = serve_words(problem, model_path, node)
     backend = "deepep_low_latency" if problem.workload.phase == "decode" else "deepep_high_throughput"
+    backend = backend if deepep.serves(problem.workload.phase, problem.topology) else GATHER
     words += ["--enable-expert-parallel", "--all2all-backend", backend]
     if problem.model.architecture not in BALANCED:
         return words

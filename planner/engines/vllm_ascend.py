@@ -34,6 +34,11 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     return "slot" if phase == "decode" else "rank"
 
 
+def replica_rule(phase: str, topology: Topology) -> str:
+    del phase, topology
+    return REPLICA_RULE
+
+
 def dispatch_dtype(model: ModelSpec) -> str:
     del model
     return "bf16"  # assumed: what it quantises before dispatch was not read

@@ -1,6 +1,7 @@
 """ai-dynamo 1.6.1: its workers take the engine's own flags. Read in its wheel, not run; it pins SGLang 0.5.21, vLLM 0.31.0 and TensorRT-LLM 1.3.0rc29."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from planner.engines.script import command_line
 from planner.errors import BadInput
@@ -44,8 +45,11 @@ def worker_words(words: Sequence[str], engine: str) -> list[str]:
 
 
 def _flags(words: Sequence[str]) -> list[str]:
-    """SGLang 0.5.21 has no --attn-dp-size; the older words for it are also understood by 0.5.23."""
+    """SGLang 0.5.21 has no --attn-dp-size; the older words for it are also understood by 0.5.23. BadInput for what it is not known to do rightly."""
     found = [FLAGS.get(word, word) for word in words]
+    if "--init-expert-location" in found and ("--moe-a2a-backend", "none") in pairwise(found):
+        why = "ai-dynamo 1.6.1 pins SGLang 0.5.21, which is not known to serve a map rightly without an all-to-all"
+        raise BadInput(f"{why}, and this launch uses none; use --launcher shell")
     if "--attn-dp-size" in found:
         place = found.index("--attn-dp-size")
         found[place : place + 2] = ["--dp-size", found[place + 1], "--enable-dp-attention"]

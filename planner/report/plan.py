@@ -8,8 +8,8 @@ from rich.text import Text
 
 from planner.constants import COMPUTE, DISPATCH
 from planner.cost import Cost
+from planner.memory import ledger
 from planner.plan import Plan
-from planner.plan_file import memory_to_dict
 from planner.problem import Problem
 from planner.report.moves import moves_report
 from planner.units import human_bytes, human_seconds
@@ -83,8 +83,6 @@ def layers_table(plan: Plan, worst: int) -> Table:
 
 def _headline(plan: Plan) -> Text:
     problem = plan.problem
-    memory = memory_to_dict(problem)
-    experts, replicas, free = (human_bytes(memory[key]) for key in ("expert_weights_bytes", "replica_bytes", "free_bytes"))
     held_out = f"{plan.held_out_load.windows} held out" if plan.held_out_load else "none held out: figures on unseen load need at least two windows"
     lines = [
         f"{problem.model.name} on {problem.topology.name}: {len(problem.model.placed_layer_ids)} layers x {problem.model.experts} experts",
@@ -92,11 +90,25 @@ def _headline(plan: Plan) -> Text:
         f"engine {plan.origin.engine or 'none'} · replica rule {problem.replica_rule} · transport {problem.workload.transport}",
         f"{problem.workload.phase}, {problem.workload.tokens_per_rank} tokens a rank",
         f"load: {problem.load.source}; {problem.load.windows} {problem.load.window_unit}(s) fitted, {held_out}",
-        f"memory a GPU: {experts} experts + {replicas} replicas, {free} left for everything else",
+        *_memory(problem, plan.origin.engine),
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
         verdict(plan),
     ]
     return Text("\n".join(lines))
+
+
+def _memory(problem: Problem, engine: str | None) -> list[str]:
+    found = ledger(problem, engine)
+    experts, replicas, *others = found.lines
+    free = found.memory_bytes - experts.size_bytes - replicas.size_bytes
+    names = {"other_weights": "other weights", "all_to_all": "all-to-all buffers", "transfer": "transfer buffer"}
+    said = [
+        f"{human_bytes(line.size_bytes)} {names[line.name]}{' (assumed)' if line.basis.startswith('assumed') else ''}" for line in others if line.size_bytes
+    ]
+    return [
+        f"memory a GPU: {human_bytes(experts.size_bytes)} experts + {human_bytes(replicas.size_bytes)} replicas, {human_bytes(free)} left for everything else",
+        f"of that: {', '.join(said)}, {human_bytes(found.kv_left_bytes)} for the KV cache",
+    ]
 
 
 def _evidence(plan: Plan) -> Text:

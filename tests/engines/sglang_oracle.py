@@ -16,7 +16,10 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 from unittest.mock import MagicMock
 
-FIELDS = ("tp_size", "ep_size", "attn_dp_size", "nnodes", "moe_a2a_backend", "deepep_mode", "ep_dispatch_algorithm", "ep_num_redundant_experts", "enable_eplb")
+FIELDS = (
+    *("tp_size", "ep_size", "attn_dp_size", "nnodes", "moe_a2a_backend", "deepep_mode", "ep_dispatch_algorithm", "ep_num_redundant_experts", "enable_eplb"),
+    "disable_shared_experts_fusion",
+)
 TORCHVISION = ("", ".io", ".ops", ".transforms", ".transforms.functional", ".transforms.v2", ".transforms.v2.functional")
 
 

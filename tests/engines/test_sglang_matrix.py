@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.engines import deepep
 from planner.engines.sglang import READS_MAP, WITHOUT_REDUNDANCY
-from planner.replica import static_table
+from planner.replica import CHOICES, static_table
 from tests.engines.configs import CONFIGS, IGNORING
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 
@@ -21,6 +22,7 @@ PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23")
 
 FORCED = ("--tp-size", "8", "--ep-size", "8", "--moe-a2a-backend", "deepep", "--deepep-mode", "normal", "--ep-dispatch-algorithm", "static")
+TOKENS_TK = [[token % 8, 8 + token % 8, 16 + token % 8, 24 + token % 8] for token in range(16)]  # ids that every model of the matrix has
 Answers = dict[str, list[tuple[Combination, list[dict[str, Any]]]]]
 
 
@@ -39,7 +41,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
                 words = [flags(emission, folder / str(number), "python3", node) for node in nodes]
                 cases += [[str(folder), *node_words[4:]] for node_words in words]
                 order.append((name, combination))
-    each = iter(asked(PYTHON, "sglang_oracle.py", {"cases": cases, "experts": []}))
+    each = iter(asked(PYTHON, "sglang_oracle.py", {"cases": cases, "experts": TOKENS_TK}))
     found: Answers = {name: [] for name in CONFIGS}
     for name, combination in order:
         found[name].append((combination, [next(each) for _ in range(combination.problem.topology.node_count)]))
@@ -57,10 +59,13 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
     assert len(answers[name]) == (12 if name in WITHOUT_REDUNDANCY else 36)
     for combination, nodes in answers[name]:
         problem = combination.problem
-        read = {
-            "ep_size": problem.gpus, "attn_dp_size": problem.gpus, "moe_a2a_backend": "deepep", "ep_dispatch_algorithm": "static",
-            "deepep_mode": {"decode": "low_latency", "prefill": "normal"}[problem.workload.phase], "ep_num_redundant_experts": problem.redundant,
-        }  # fmt: skip
+        read: dict[str, Any] = {"ep_size": problem.gpus, "attn_dp_size": problem.gpus, "ep_num_redundant_experts": problem.redundant}
+        read["disable_shared_experts_fusion"] = True
+        if deepep.serves(problem.workload.phase, problem.topology):
+            mode = {"decode": "low_latency", "prefill": "normal"}[problem.workload.phase]
+            read |= {"moe_a2a_backend": "deepep", "ep_dispatch_algorithm": "static", "deepep_mode": mode}
+        else:
+            read |= {"moe_a2a_backend": "none", "ep_dispatch_algorithm": "dynamic"}
         not_read = {"ep_size": problem.gpus, "moe_a2a_backend": "none", "ep_num_redundant_experts": 0}
         meant = {"tp_size": problem.gpus, "nnodes": problem.topology.node_count, "enable_eplb": False, **(not_read if name in IGNORING else read)}
         for answer in nodes:
@@ -68,18 +73,29 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name not in IGNORING])
-def test_every_map_is_loaded_and_every_table_is_ours(name: str, answers: Answers, tell: Callable[[str], None]) -> None:
-    """SGLang's loader takes each map, with a row for each decoder layer, and sends every rank, MoE layer and expert to the slot that we say."""
-    model, compared, wrong = spec(name), 0, []
+def test_every_map_is_loaded_and_every_choice_is_ours(name: str, answers: Answers, tell: Callable[[str], None]) -> None:
+    """SGLang's loader takes each map, with a row for each decoder layer, and sends every rank, MoE layer and expert to the slot that we say.
+
+    Where the launch does without an all-to-all (dynamic dispatch) it is every rank, MoE layer and entry of the asked tokens.
+    """
+    model, compared, gathered, wrong = spec(name), 0, 0, []
     for combination, nodes in answers[name]:
         answer, topology = nodes[-1], combination.problem.topology
         assert answer.get("shape") == [model.layers, combination.placement.slots], f"{combination}: {answer}"
+        if "chosen" in answer:
+            engine_GLTK = np.array(answer["chosen"])[:, list(model.moe_layer_ids)]
+            rows_LP = combination.placement.expert_LP[: len(model.moe_layer_ids)]
+            ours_LTK = np.array([CHOICES["row-index"](np.array(TOKENS_TK), expert_P, 0, topology.gpu_count) for expert_P in rows_LP])
+            gathered += engine_GLTK.size
+            wrong += [f"{combination}: dynamic"] if (engine_GLTK != ours_LTK).any() else []
+            continue
         engine_GLE = np.array(answer["table"])[:, list(model.moe_layer_ids)]
         ours_GLE = static_table(combination.placement, model, topology.node_G)[:, : len(model.moe_layer_ids)]
         assert engine_GLE.shape == ours_GLE.shape == (topology.gpu_count, len(model.moe_layer_ids), model.experts)
         compared += engine_GLE.size
         wrong += [f"{combination}: {(engine_GLE != ours_GLE).sum()} of {engine_GLE.size}"] if (engine_GLE != ours_GLE).any() else []
-    tell(f"SGLang {name}: {len(answers[name])} maps loaded, {compared} entries of its static tables compared, tables that differ: {len(wrong)}")
+    entries = f"{compared} entries of its static tables and {gathered} dynamic choices compared"
+    tell(f"SGLang {name}: {len(answers[name])} maps loaded, {entries}, combinations that differ: {len(wrong)}")
     assert not wrong
 
 

@@ -60,7 +60,7 @@ def solved(nodes: int, redundant: int) -> Case:
 SHAPES = [
     *(shape(8, nodes, redundant) for nodes in (1, 2, 4) for redundant in (0, 8, 16, 24)),
     *(shape(8, nodes, 24, hot=5) for nodes in (1, 2, 4)),
-    *(shape(16, nodes, 32, hot=3, phase="prefill") for nodes in (2, 4)),
+    *(shape(16, nodes, 32, hot=3, phase=phase) for nodes, phase in ((2, "prefill"), (4, "decode"))),
     *(solved(nodes, redundant) for nodes in (1, 2, 4) for redundant in (8, 16, 24)),
 ]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from planner.engines import deepep
 from planner.engines.vllm import BALANCED
 from planner.engines.vllm_plugin import FOLDER, PACKAGE
 from tests.engines.configs import CONFIGS
@@ -54,9 +55,10 @@ def test_every_launch_means_the_plan(name: str, launches: dict[str, list[tuple[C
     assert combined == (36 if name in BALANCED else 12)
     for combination, answer in launches[name]:
         problem = combination.problem
+        normal = "deepep_high_throughput" if deepep.serves("prefill", problem.topology) else "allgather_reducescatter"
         assert answer["config"] == {
             "enable_expert_parallel": True, "enable_eplb": name in BALANCED, "world_size_across_dp": problem.gpus,
-            "all2all_backend": {"decode": "deepep_low_latency", "prefill": "deepep_high_throughput"}[problem.workload.phase],
+            "all2all_backend": {"decode": "deepep_low_latency", "prefill": normal}[problem.workload.phase],
             "num_redundant_experts": problem.redundant, "use_async": name not in BALANCED,
         }, str(combination)  # fmt: skip
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog import find_model
-from planner.check import find_map
-from planner.convert import convert_file, convert_rows, find_map_format, rows_of
+from planner.check import find_map, read_value
+from planner.convert import convert_file, convert_rows, find_map_format, rows_of, write_map
 from planner.engines import find_format, map_formats
 from planner.errors import BadInput
 from planner.model import ModelSpec
@@ -118,6 +118,28 @@ def test_what_cannot_be_converted_is_one_line(source: str, target: str, model: s
     path.write_text(json.dumps({"physical_to_logical_map": [[row[slot] for slot in (0, 1, 9, 8, *range(2, 8), *range(10, 16))]] * 32}))
     with pytest.raises(BadInput, match=message):
         convert_file(path, target, source, model, ep)
+
+
+@given(seed=st.integers(0, 99), redundant=st.sampled_from([0, 8, 16]))
+def test_balancers_arrays_come_back_as_they_were(seed: int, redundant: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A map written as .npz is read back with the same rows, as JSON and as .npz again byte for byte."""
+    folder = tmp_path_factory.mktemp("map")
+    placement = random_placement(TINY, 8, redundant, seed)
+    rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
+    converted = convert_rows(rows, "eplb", TINY, 8)
+    first = write_map(converted, "eplb", folder / "first.npz")
+    named, found = find_map(read_value(first), str(first))
+    assert (named, rows_of(found, TINY)) == ("eplb", rows)
+    assert convert_rows(rows_of(found, TINY), "eplb", TINY, 8).text == converted.text
+    assert write_map(converted, "eplb", folder / "second.npz").read_bytes() == first.read_bytes()
+
+
+def test_a_map_of_text_is_not_written_under_an_arrays_name(tmp_path: Path) -> None:
+    """An .npz that holds YAML would be a file that nobody can read."""
+    converted = convert_file(written(tmp_path), "trtllm", model_name="mixtral", ep=8)
+    with pytest.raises(BadInput, match=r"map\.npz: TensorRT-LLM is text; name it \.yaml or \.json"):
+        write_map(converted, "trtllm", tmp_path / "map.npz")
+    assert not (tmp_path / "map.npz").exists()
 
 
 def test_a_format_that_is_none_is_refused() -> None:

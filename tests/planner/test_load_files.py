@@ -86,7 +86,11 @@ def test_physical_counts_without_a_map_are_refused(save: Saver) -> None:
 def test_identical_files_may_be_replicas_of_one_counter(save: Saver) -> None:
     """C18 C: they are read, and a note says what they may be."""
     paths = [save(f"rank{rank}.json", [[4, 3, 2, 1], [1, 2, 3, 4]]) for rank in range(2)]
-    assert any("replicas of one counter" in note for note in read_load(paths, model()).notes)
+    with pytest.raises(BadInput, match=r"identical counts.*--ranks same \(one counter\) or --ranks sum"):
+        read_load(paths, model())
+    same, both = (read_load(paths, model(), ranks=word) for word in ("same", "sum"))
+    assert (same.windows, both.windows) == (1, 2)
+    assert any("one counter, as --ranks same says; left out" in note for note in same.notes)
     paths[1] = save("rank1.json", [[4, 3, 2, 1], [1, 2, 4, 3]])
     assert not any("replicas" in note for note in read_load(paths, model()).notes)
 
@@ -192,7 +196,7 @@ def test_layers_that_were_not_measured_take_the_mean_share(save: Saver) -> None:
     assert load.total_LE[2:].tolist() == [[3, 3, 0, 0]] * 3
     assert load.unmeasured_layer_ids == (3, 4, 5)
     assert any(note.startswith("layers 3-4: not measured") for note in load.notes)
-    assert any(note.startswith("no load for draft layer 5") for note in load.notes)
+    assert any(note.startswith("no load for layer 5, a draft layer") for note in load.notes)
 
 
 def test_silent_layers_are_no_part_of_the_mean(save: Saver) -> None:
@@ -218,7 +222,7 @@ def test_a_row_whose_total_is_off_is_noted(save: Saver) -> None:
     """C26: padding, warm-up or partial ranks; 1 % is the limit."""
     off = read_load([save("off.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 103, 0, 0]])], model(layers=4))
     assert any(note.startswith("layer 3: totals differ from the median over layers by up to 1.5%") for note in off.notes)
-    near = read_load([save("near.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 101, 0, 0]])], model(layers=4))
+    near = read_load([save("near.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 102, 0, 0]])], model(layers=4))
     assert near.notes == ()
 
 
@@ -322,7 +326,7 @@ def test_sequence_lengths_have_to_add_up(save: Saver) -> None:
 
 def test_traces_and_counts_together_are_counts(save: Saver) -> None:
     """No trace remains that covers a part of the windows only, and the note says so."""
-    load = read_load([save("t.json", {"trace": [[[0, 1], [2, 3]]]}), save("c.json", [[1, 1, 1, 1]])], model(layers=2))
+    load = read_load([save("t.json", {"trace": [[[0, 1], [2, 3]]]}), save("c.json", [[2, 1, 0, 1]])], model(layers=2))
     assert load.trace is None
     assert load.windows == 2
     assert any("used as counts only" in note for note in load.notes)

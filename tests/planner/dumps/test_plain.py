@@ -64,6 +64,8 @@ def test_the_same_tensor_of_four_ranks_is_refused(tmp_path: Path) -> None:
     """C18 C."""
     with pytest.raises(BadInput, match="identical counts"):
         read_load([saved(tmp_path / f"rank{rank}.pt", torch.tensor(COUNTS)) for rank in range(4)], MODEL)
+    same, both = (read_load([tmp_path / f"rank{rank}.pt" for rank in range(4)], MODEL, ranks=ranks) for ranks in ("same", "sum"))
+    assert (same.windows, both.windows) == (1, 4)
 
 
 @pytest.mark.parametrize(

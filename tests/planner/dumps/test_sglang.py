@@ -41,6 +41,9 @@ def test_the_same_stat_from_two_ranks_is_refused(tmp_path: Path) -> None:
     first, second = stat(tmp_path, [WINDOW]), stat(tmp_path, [WINDOW], "other.pt", rank=1)
     with pytest.raises(BadInput, match=r"expert_distribution.*other\.pt hold identical counts.*give one of the two"):
         read_load([first, second], MODEL)
+    one, same, both = (read_load([first, *more], MODEL, ranks=ranks) for more, ranks in (([], None), ([second], "same"), ([second], "sum")))
+    assert (same.tokens_WLE.tolist(), both.windows) == (one.tokens_WLE.tolist(), 2)
+    assert any("other.pt holds the counts of" in note for note in same.notes)
 
 
 def test_a_wrapped_counter_is_refused(tmp_path: Path) -> None:
@@ -121,6 +124,10 @@ def test_ranks_that_counted_the_same_tokens_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"rank 0 .* and rank 1 .* hold identical counts"):
         read_load(files, MODEL)
     assert read_load(files[:1], MODEL).tokens_WLE.tolist() == [counted(routed(5)).tolist()]
+    same, both = (read_load(files, MODEL, ranks=ranks) for ranks in ("same", "sum"))
+    assert same.tokens_WLE.tolist() == [counted(routed(5)).tolist()]
+    assert both.tokens_WLE.tolist() == [(2 * counted(routed(5))).tolist()]
+    assert not any("counts are partial" in note for note in same.notes)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ def test_identical_ranks_are_refused(tmp_path: Path) -> None:
     folder(tmp_path, {0: RANK0, 1: RANK0})
     with pytest.raises(BadInput, match=r"rank0\.safetensors and .*rank1\.safetensors hold identical counts"):
         read_load([tmp_path], MODEL)
+    same, both = (read_load([tmp_path], MODEL, ranks=ranks) for ranks in ("same", "sum"))
+    assert both.tokens_WLE.tolist() == (2 * same.tokens_WLE).tolist()
+    assert not any("missing" in note for note in same.notes)
 
 
 def test_slots_need_their_map(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from planner.catalog import find_model
 from planner.engines import find_engine
+from planner.errors import BadInput
 from planner.replica import RULES, Situation, static_table
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
@@ -35,7 +36,8 @@ def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
     """The words that launch.sh really gives the server on node 1."""
     emission = ENGINE.emit(random_placement(TINY, 8, 16), question(TINY, machine(4, 4), 16), "org/a model")
     words = started(emission, tmp_path, "python3", node_rank=1)
-    flags = dict(zip(words[2::2], words[3::2], strict=True))
+    flags = dict(zip(words[2:-1:2], words[3::2], strict=True))
+    assert words[-1] == "--disable-shared-experts-fusion"
     assert words[:2] == ["-m", "sglang.launch_server"]
     assert flags == {
         "--model-path": "org/a model", "--tp-size": "8", "--nnodes": "2", "--node-rank": "1", "--dist-init-addr": "head.example:20000", "--ep-size": "8",
@@ -71,12 +73,12 @@ def test_a_missing_or_foreign_node_rank_stops_the_launch(rank: int | None, messa
 
 
 def test_a_model_that_ignores_maps_is_launched_without_one(tmp_path: Path) -> None:
-    """Mixtral: the map is for inspection, the note says so loudly, and no flag pretends that the plan is used."""
+    """Mixtral: no map, the note says so loudly, and no flag pretends that the plan is used."""
     mixtral = find_model("mixtral")
     emission = ENGINE.emit(random_placement(mixtral, 8, 8), question(mixtral, machine(8), 8), "m")
     words = started(emission, tmp_path, "python3", node_rank=None)
     assert words[2:] == ["--model-path", "m", "--tp-size", "8", "--ep-size", "8"]
-    assert emission.for_inspection == ("expert_location.json",)
+    assert list(emission.files) == ["launch.sh"]
     assert emission.ignored.startswith("SGLang 0.5.23 does not read a map for mixtral")
     assert emission.notes[0].startswith(f"WARNING: {emission.ignored}")
     assert "does not read a map for mixtral" in emission.launch
@@ -99,12 +101,20 @@ def test_draft_layers_are_served_from_the_first_slot() -> None:
     assert all(np.allclose(np.bincount(placement.expert_LP[-1], weights=row), 1) for row in share_SP)
 
 
-def test_normal_mode_across_small_nodes_warns() -> None:
-    """DeepEP takes eight consecutive ranks for NVLink peers: two nodes of four are not, unless one NVLink domain spans them."""
+def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
+    """DeepEP takes eight consecutive ranks for NVLink peers: two nodes of four are not, unless one NVLink domain spans them. Then no all-to-all is used."""
     placement = random_placement(TINY, 8, 8)
     apart, joined = (question(TINY, machine(4, 4, nodes_per_domain=span), 8, "prefill") for span in (1, 2))
-    assert any("ranks 0-7" in note for note in ENGINE.emit(placement, apart, "m").notes)
-    assert not any("ranks 0-7" in note for note in ENGINE.emit(placement, joined, "m").notes)
+    emission = ENGINE.emit(placement, apart, "m")
+    flags = dict(zip(*[iter(started(emission, tmp_path, "python3")[2:-1])] * 2, strict=True))
+    assert (flags["--moe-a2a-backend"], flags["--ep-dispatch-algorithm"]) == ("none", "dynamic")
+    assert "--deepep-mode" not in flags
+    assert any("GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes)
+    assert (ENGINE.transport("prefill", apart.topology), ENGINE.replica_rule("prefill", apart.topology)) == ("allgather", "row-index")
+    assert "--moe-a2a-backend deepep" in ENGINE.emit(placement, joined, "m").launch
+    with pytest.raises(BadInput, match=r"NVLink between GPUs 0 and 4, and SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all"):
+        ENGINE.emit(placement, apart, "m", "0.5.21")
+    assert (ENGINE.transport("prefill", joined.topology), ENGINE.replica_rule("prefill", joined.topology)) == ("rank", "nearest-static")
 
 
 def test_larger_steps_raise_the_dispatch_buffer(tmp_path: Path) -> None:

@@ -35,3 +35,9 @@ def test_an_engine_without_a_worker_is_refused() -> None:
     """Dynamo has workers for three engines."""
     with pytest.raises(BadInput, match="no worker for other"):
         dynamo.worker_words(["serve-other", "m"], "other")
+
+
+def test_the_pinned_sglang_is_not_started_without_an_all_to_all() -> None:
+    """Prefill on two nodes of four, whose launch does without one: an older SGLang is not known to serve a map rightly then."""
+    with pytest.raises(BadInput, match=r"pins SGLang 0\.5\.21.*use --launcher shell"):
+        dynamo.write(job(phase="prefill"))
