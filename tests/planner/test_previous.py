@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from planner.catalog import find_model
 from planner.cli import main
+from planner.convert import convert_rows
 from planner.errors import BadInput
-from planner.previous import parse_moves
+from planner.previous import parse_moves, read_standing
 
 SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--method", "greedy")
 
@@ -125,3 +127,16 @@ def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
     """Neither a plan nor a map."""
     (tmp_path / "other.json").write_text('{"a": 1}')
     assert "not a map we know" in fault(*SMALL, "--from", tmp_path / "other.json")
+
+
+def test_a_layer_without_a_row_holds_the_trivial_one(tmp_path: Path) -> None:
+    """SGLang's map of DeepSeek-V3 has no row for the draft layer, 61: the engine has expert p % E in slot p there."""
+    model = find_model("deepseek-v3")
+    row = [slot % 256 for slot in range(287, -1, -1)]
+    text = convert_rows({layer: row for layer in model.moe_layer_ids}, "sglang", model, 32).text
+    (tmp_path / "map.json").write_text(text, encoding="utf-8")
+    standing = read_standing(tmp_path / "map.json", "1%", model, 32, None)
+    assert standing.placement.layer_ids[-1] == 61
+    assert standing.placement.expert_LP[-1].tolist() == [slot % 256 for slot in range(288)]
+    assert standing.placement.expert_LP[0].tolist() == row
+    assert standing.most_moves == 59 * 288 // 100
