@@ -133,7 +133,7 @@ def test_a_layer_without_a_row_holds_the_trivial_one(tmp_path: Path) -> None:
     """SGLang's map of DeepSeek-V3 has no row for the draft layer, 61: the engine has expert p % E in slot p there."""
     model = find_model("deepseek-v3")
     row = [slot % 256 for slot in range(287, -1, -1)]
-    text = convert_rows({layer: row for layer in model.moe_layer_ids}, "sglang", model, 32).text
+    text = convert_rows(dict.fromkeys(model.moe_layer_ids, row), "sglang", model, 32).text
     (tmp_path / "map.json").write_text(text, encoding="utf-8")
     standing = read_standing(tmp_path / "map.json", "1%", model, 32, None)
     assert standing.placement.layer_ids[-1] == 61
