@@ -64,7 +64,7 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
                 f"{part.recording.path} has layers {spans(part.layer_ids)}, {first.recording.path} has {spans(first.layer_ids)}; give the same layers"
             )
     kept, twins = distinct_parts([(part.recording.path, part.tokens_WLE) for part in parts], ranks)
-    parts = [parts[place] for place in kept]
+    parts, by_file = [parts[place] for place in kept], [by_file[place] for place in kept]
     sources = ", ".join(part.recording.path for part in parts)
     check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(parts[0].layer_ids), model.experts)
     measured_WLE = np.concatenate([part.tokens_WLE for part in parts])

@@ -16,6 +16,7 @@ from planner.load import LoadProfile
 from planner.loss import AfterLoss
 from planner.memory import ledger
 from planner.model import ModelSpec
+from planner.moving import moves_to_dict
 from planner.objective import Objective
 from planner.placement import Placement
 from planner.plan import Domain, Plan
@@ -74,6 +75,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             "gap": plan.gap,
             "total_seconds": plan.bound_seconds,
         },
+        **({"moves": moves_to_dict(plan.moves, plan.saved_seconds)} if plan.moves else {}),
         "memory": memory_to_dict(problem, plan.origin.engine),
         "load": load_to_dict(problem.load),
         "held_out_load": load_to_dict(plan.held_out_load) if plan.held_out_load else None,

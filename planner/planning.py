@@ -16,9 +16,11 @@ from planner.errors import BadInput, Infeasible
 from planner.load import LoadProfile
 from planner.load_split import split_notes
 from planner.model import ModelSpec
+from planner.moving import aligned, plan_moves
 from planner.placement import Placement
-from planner.plan import Origin, Plan, judged
+from planner.plan import PREVIOUS, Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
+from planner.replanning import Standing, chosen, restrained
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.resplit import island_LG
 from planner.score import Windows, objective_seconds_L, windows_of
@@ -60,8 +62,11 @@ def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Wor
     return pose
 
 
-def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
-    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
+def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None, standing: Standing | None = None) -> Plan:
+    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest.
+
+    With `standing`, the answer is a re-plan of the placement that runs, within its limit of moves, judged beside it too.
+    """
     problem = pose(redundant)
     if problem.objective.robust:
         if search.method != "auto":
@@ -70,13 +75,17 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
             raise BadInput("--robust needs at least two domains to weigh; give --load once for each, every file a domain")
     default = default_placement(origin.engine, problem)
     solved = _search(problem, search)
-    solved = replace(solved, placement=_default_drafts(problem, solved.placement, default))
+    if standing is not None:
+        solved = replace(solved, placement=_replanned(problem, standing, solved.placement))
+    solved = replace(solved, placement=_default_drafts(problem, solved.placement, default if standing is None else standing.placement))
     baselines = {"engine default, same R": (problem, default)}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
         # doing nothing survives no loss
         fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, resplittable=False, survive=None)
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
+    if standing is not None:
+        baselines[PREVIOUS] = (problem, standing.placement)
     return judged(
         problem,
         solved.placement,
@@ -87,11 +96,12 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
             origin,
             notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement)),
         ),
+        moves=None if standing is None else plan_moves(problem, standing.placement, solved.placement, standing.source, standing.most_moves),
     )
 
 
 def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
-    """The placement with the engine's default row in the draft layers that a measured load says nothing of: other layers' load is none of theirs."""
+    """The placement with the default row (or that which runs) in draft layers that a measured load says nothing of: other layers' load is none of theirs."""
     load = problem.load
     if len(load.unmeasured_layer_ids) == len(load.layer_ids):
         return placement
@@ -187,6 +197,17 @@ def _settled(problem: Problem, placement: Placement) -> Placement:
     else:
         faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
     return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+
+
+def _replanned(problem: Problem, standing: Standing, found: Placement) -> Placement:
+    """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own rule, as far as the moves allow."""
+    searched = in_expectation(problem)
+    replanned = restrained(searched, standing, found, partial(objective_seconds_L, searched, fitted_windows(searched)))
+    settled = aligned(standing.placement, _settled(problem, replanned))
+    if (settled.expert_LP == replanned.expert_LP).all():
+        return replanned
+    most = standing.placement.expert_LP.size if standing.most_moves is None else standing.most_moves
+    return chosen(standing.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most)
 
 
 def in_expectation(problem: Problem) -> Problem:

@@ -23,8 +23,10 @@ from planner.objective import parse_objective
 from planner.plan import Origin, Plan
 from planner.plan_file import held_out_load, read_plan
 from planner.planning import Pose, Search, make_plan, poser
+from planner.previous import read_standing
 from planner.problem import Problem, Workload, least_redundant
 from planner.redundancy import redundant_curve
+from planner.replanning import Standing
 from planner.resplit import BestSplit, best_split
 from planner.solve import Progress
 from planner.survival import Survival
@@ -61,6 +63,8 @@ class Question:
     robust: bool = False
     gpu_speed: str | None = None
     resplittable: bool = False
+    previous: Path | None = None  # the plan or map that runs: the answer is a re-plan of it
+    most_moves: str | None = None  # '20', or '7%' of all slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,8 @@ class Posed:
     """A question with everything looked up; only R is open."""
 
     pose: Pose
-    gpus: int
+    model: ModelSpec
+    topology: Topology
     least_redundant: int
     held_out_load: LoadProfile | None
     notes: tuple[str, ...]
@@ -94,7 +99,7 @@ def posed(question: Question) -> Posed:
     pose = within_floor(pose, question.engine)
     notes = (*topology_notes, *whole_load.notes, *_model_notes(model))
     least = least_redundant(model, topology, question.survive)
-    return Posed(pose, topology.gpu_count, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
+    return Posed(pose, model, topology, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
 
 
 def answer(question: Question, progress: Progress | None = None) -> Plan:
@@ -102,13 +107,14 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     asked = posed(question)
     search = Search(question.method, question.seed, question.budget_seconds, progress)
     origin = Origin(question.engine, question.method, asked.notes, provenance=asked.provenance)
-    redundant = question.redundant
+    standing = find_standing(question, asked.model, asked.topology)
+    redundant = question.redundant if standing is None else standing.placement.slots - asked.model.experts
     if redundant is None:
-        curve = redundant_curve(asked.pose, asked.least_redundant, asked.gpus, search, asked.held_out_load)
+        curve = redundant_curve(asked.pose, asked.least_redundant, asked.topology.gpu_count, search, asked.held_out_load)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     origin = replace(origin, notes=(*origin.notes, *memory_notes(asked.pose(redundant), question.engine)))
-    return make_plan(asked.pose, redundant, search, origin, asked.held_out_load)
+    return make_plan(asked.pose, redundant, search, origin, asked.held_out_load, standing)
 
 
 def re_evaluate(
@@ -172,6 +178,18 @@ def evaluate_engines(
         problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
         found[name] = (problem, priced)
     return found, notes
+
+
+def find_standing(question: Question, model: ModelSpec, topology: Topology) -> Standing | None:
+    """The placement that runs, where the question names one."""
+    if question.previous is None:
+        if question.most_moves is not None:
+            raise BadInput(f"--max-moves {question.most_moves}: moves are counted from a placement that runs; name it with --from PLAN")
+        return None
+    if question.survive or question.resplittable:
+        limit = "--survive" if question.survive else "--resplittable"
+        raise BadInput(f"--from {question.previous}: a re-plan within few moves cannot promise {limit}; plan without --from, or leave {limit} out")
+    return read_standing(question.previous, question.most_moves, model, topology.gpu_count, question.redundant)
 
 
 def find_topology(text: str | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:

@@ -41,6 +41,8 @@ from planner.errors import BadInput
 @click.option("--resplittable", is_flag=True, help="Join all GPUs of a layer by shared experts, for engines that weigh replicas at run time.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep for the KV cache, like '20 GB'.")
 @click.option("--survive", metavar="F|node", help="Keep a slot of every expert when any F GPUs, or any one node, are lost.")
+@click.option("--from", "previous", type=FILE, metavar="PLAN|MAP", help="Plan or engine map that runs now: plan not far from it, and print the moves.")
+@click.option("--max-moves", "most_moves", metavar="N|SHARE%", help="With --from: slots of all layers that may get an expert new to their GPU. [default: any]")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
 def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, survive: str | None, **flags: Any) -> None:

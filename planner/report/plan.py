@@ -13,6 +13,7 @@ from planner.plan import Plan
 from planner.problem import Problem
 from planner.report.curve import curve_table
 from planner.report.loss import loss_note, loss_table
+from planner.report.moves import moves_report
 from planner.resplit import BestSplit
 from planner.survival import Survival
 from planner.units import human_bytes, human_seconds
@@ -27,7 +28,7 @@ def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
         more += [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))]
     if plan.origin.curve:
         more.append(curve_table(plan.origin.curve, plan.problem.redundant))
-    return Group(_headline(plan), costs_table(plan), *more, layers_table(plan, worst), _evidence(plan))
+    return Group(_headline(plan), costs_table(plan), *more, layers_table(plan, worst), *moves_report(plan), _evidence(plan))
 
 
 def verdict(plan: Plan) -> str:
