@@ -15,7 +15,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-MOST_PATTERNS = 300  # sets of S of E experts; beyond, placing replica by replica finds better answers
+MOST_PATTERNS = 300  # sets of S of E experts; beyond, placing replica by replica is as good in less time
 
 
 class Patterns(NamedTuple):
