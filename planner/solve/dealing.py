@@ -11,7 +11,7 @@ import numpy.typing as npt
 Loads = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-DEALT_AGAIN = 27  # rounds dealt again after all are dealt once
+DEALT_AGAIN = 18  # rounds dealt again after all are dealt once
 WORTH_DEALING_SINGLY = 1.03  # a peak this far above mean and largest item: rounds did badly, and item by item may do better
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from planner.bound import load_bound
+from planner.solve.cpsat import patterns
 from planner.solve.cpsat.integers import Answer, Effort, lcm_up_to, run, whole_scale
 from planner.solve.packing import pack, peaks, replicate
 from planner.solve.swaps import balance
@@ -45,13 +47,20 @@ def solve_exact(
         return Answer(np.asarray(start_P, dtype=np.int64), proven=True, bound=0.0)
     counts = _counts(load_E, gpus * slots_per_gpu, (least_per_expert, most), start)
     scale, _ = whole_scale(load_E, lcm_up_to(max(max(some) for some in counts)))
-    model, variables, _ = build(load_E, gpus, slots_per_gpu, counts, scale, node_G)
-    _hint(model, variables, _ordered(load_E, np.asarray(start_P), gpus, node_G).reshape(gpus, -1))
-    solver, found = run(model, effort)
     answer_P = np.asarray(start_P, dtype=np.int64)
+    if node_G is None and patterns.fits(len(load_E), slots_per_gpu):
+        least = float(load_bound(load_E[None], gpus, slots_per_gpu, even=True).load_L[0])
+        model, gpus_of = patterns.build(load_E, counts, scale, answer_P.reshape(gpus, -1), least)
+        solver, found = run(model, effort)
+        found_P = np.array([pattern for pattern, number in gpus_of.items() for _ in range(solver.value(number) if found else 0)]).ravel()
+    else:
+        model, variables, _ = build(load_E, gpus, slots_per_gpu, counts, scale, node_G)
+        _hint(model, variables, _ordered(load_E, answer_P, gpus, node_G).reshape(gpus, -1))
+        solver, found = run(model, effort)
+        held = [entry for entry, variable in variables.items() if found and solver.boolean_value(variable)]
+        found_P = np.array([e for e, _, _ in sorted(held, key=lambda entry: entry[2])])
     if not found:  # also where CP-SAT says infeasible: the start is a witness that it is not
         return Answer(answer_P, proven=False, bound=float(load_E.sum() / gpus))
-    found_P = np.array([[e for (e, _, at), variable in variables.items() if at == g and solver.boolean_value(variable)] for g in range(gpus)]).ravel()
     value = float(peaks(load_E[None], found_P[None], gpus)[0])
     if value < start:
         answer_P, start = found_P, value

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.rules import row_violations
-from planner.solve.cpsat import solve_with_bounds
+from planner.solve.cpsat import patterns, solve_with_bounds
 from planner.solve.cpsat.exact import solve_exact
 from planner.solve.cpsat.fractional import solve_fractional_bound
 from planner.solve.cpsat.integers import Effort
@@ -73,6 +73,29 @@ def test_loads_that_are_not_whole_keep_a_valid_bound() -> None:
     peak = peaks(load_E[None], answer.expert_P[None], 3)[0]
     assert answer.proven
     assert answer.bound <= peak <= answer.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_eight_experts_on_eight_gpus_are_proven(seed: int) -> None:
+    """A model of 8 experts on 8 GPUs with two slots each, within two deterministic seconds; the answer is a placement of that value."""
+    load_E = np.maximum(np.random.default_rng(seed).lognormal(0, 1.2, 8) * 1e4, 1).astype(np.int64)
+    answer = solve_exact(load_E, 8, 2, effort=Effort(2.0))
+    assert answer.proven
+    assert list(row_violations(answer.expert_P[None], (0,), 8, 8)) == []
+    assert peaks(load_E[None].astype(float), answer.expert_P[None], 8)[0] == pytest.approx(answer.bound)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10_000))
+def test_patterns_agree_with_placing_replica_by_replica(seed: int) -> None:
+    """Two models of the same layer have the same optimum."""
+    load_E = np.random.default_rng(seed).integers(0, 200, 6)
+    by_pattern = solve_exact(load_E, 3, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patterns, "MOST_PATTERNS", 0)
+        by_replica = solve_exact(load_E, 3, 3)
+    assert (by_pattern.proven, by_replica.proven) == (True, True)
+    assert by_pattern.bound == pytest.approx(by_replica.bound)
 
 
 def test_no_time_gives_the_start_unproven() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.rules import row_violations
@@ -60,6 +60,7 @@ def test_counts_that_cannot_be_are_refused() -> None:
         replicate(np.ones((1, 2)), 8, 3, 4)
 
 
+@settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000), st.sampled_from([0.0, 1.0, 4.0]))
 def test_packing_breaks_no_rule_and_keeps_counts(shape: tuple[int, int, int, int], seed: int, sigma: float) -> None:
     """From no skew to extreme skew: distinct experts on each GPU, and each expert as often as asked."""
@@ -72,6 +73,7 @@ def test_packing_breaks_no_rule_and_keeps_counts(shape: tuple[int, int, int, int
     assert [np.bincount(row, minlength=experts).tolist() for row in expert_LP] == replicas_LE.tolist()
 
 
+@settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000))
 def test_replicas_spread_over_nodes(shape: tuple[int, int, int, int], seed: int) -> None:
     """With nodes given, no node has more than its equal share of an expert's replicas."""
@@ -93,6 +95,7 @@ def test_few_heavy_experts_get_light_company() -> None:
     assert peaks(load_LE, pack(load_LE, np.ones((1, 9), dtype=np.int64), 3), 3)[0] == 62
 
 
+@settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000))
 def test_names_of_experts_and_gpus_do_not_matter(shape: tuple[int, int, int, int], seed: int) -> None:
     """Renumbering experts leaves the peak of the packing, renumbering GPUs leaves the peak of a placement."""
@@ -107,6 +110,7 @@ def test_names_of_experts_and_gpus_do_not_matter(shape: tuple[int, int, int, int
     assert peaks(load_LE, moved, gpus) == pytest.approx(peaks(load_LE, first, gpus))
 
 
+@settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000), st.booleans())
 def test_packing_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, spread: bool) -> None:
     """GPUs of unequal speed: no rule is broken, counts and spread are kept, equal speeds change nothing, twice is the same bytes."""

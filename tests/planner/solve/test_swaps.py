@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.rules import row_violations
@@ -14,6 +14,7 @@ from planner.solve.swaps import balance, least_peaks
 from tests.planner.solve.test_packing import shapes
 
 
+@settings(max_examples=40)
 @given(shapes(), st.integers(0, 1000), st.booleans())
 def test_each_step_is_valid_and_no_worse(shape: tuple[int, int, int, int], seed: int, spread: bool) -> None:
     """Swaps keep counts and spread, moves keep validity; no layer's peak rises."""
@@ -34,6 +35,7 @@ def test_each_step_is_valid_and_no_worse(shape: tuple[int, int, int, int], seed:
         assert (on_node_NE.max(axis=0) == -(-on_node_NE.sum(axis=0) // nodes)).all()
 
 
+@settings(max_examples=40)
 @given(shapes(), st.integers(0, 1000), st.booleans())
 def test_each_step_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, spread: bool) -> None:
     """With a speed for every GPU the peak of load over speed does not rise, no rule is broken, and equal speeds change nothing."""
@@ -53,6 +55,7 @@ def test_each_step_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, 
     assert balance(load_LE, started_LP, gpus, node_G=node_G, speed_G=np.ones(gpus)).tobytes() == balance(load_LE, started_LP, gpus, node_G=node_G).tobytes()
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.booleans())
 def test_no_placement_beats_the_least_peak(seed: int, unequal: bool) -> None:
     """Every packing of two replicas on each of three GPUs, equally fast or not: none is below `least_peaks`, and swaps end between it and the start."""
@@ -91,11 +94,11 @@ def test_nodes_are_balanced_apart() -> None:
 
 @pytest.mark.parametrize(("layers", "experts", "slots", "gpus"), [(58, 256, 288, 32), (60, 384, 448, 64), (26, 64, 288, 32)])
 def test_gap_on_served_shapes(layers: int, experts: int, slots: int, gpus: int) -> None:
-    """Seven to nine slots a GPU, lognormal loads: the mean over layers is within 0.1 % of the mean GPU load, which nothing beats."""
+    """Seven to nine slots a GPU, lognormal loads: the mean over layers is within 0.05 % of the mean GPU load, which nothing beats."""
     load_LE = np.random.default_rng(0).lognormal(0, 1, (layers, experts))
     expert_LP = balance(load_LE, pack(load_LE, replicate(load_LE, slots, gpus), gpus), gpus)
     gap_L = peaks(load_LE, expert_LP, gpus) / (load_LE.sum(axis=1) / gpus) - 1
-    assert gap_L.mean() < 1e-3
+    assert gap_L.mean() < 5e-4
 
 
 def test_many_gpus_fit_in_memory_and_time() -> None:
@@ -114,6 +117,7 @@ def test_a_move_helps_where_swaps_cannot() -> None:
     assert peaks(load_LE, moved_LP, 3)[0] == 7.5
 
 
+@settings(max_examples=40)
 @given(shapes(), st.integers(0, 1000))
 def test_moves_leave_the_least_count(shape: tuple[int, int, int, int], seed: int) -> None:
     """No expert falls below its least number of replicas."""
@@ -124,3 +128,29 @@ def test_moves_leave_the_least_count(shape: tuple[int, int, int, int], seed: int
     started_LP = pack(load_LE, replicate(load_LE, gpus * slots_per_gpu, gpus, least), gpus)
     moved_LP = move_replicas(load_LE, started_LP, gpus, gpus, least_per_expert=least)
     assert min(np.bincount(row, minlength=experts).min() for row in moved_LP) >= least
+
+
+def test_two_replicas_are_swapped_where_one_does_not_help() -> None:
+    """30 and 26: no swap of one replica lowers the peak, exchanging 10 + 5 for 13 + 1 does."""
+    load_LE = np.array([[10.0, 10, 5, 5, 6, 6, 1, 13]])
+    start_LP = np.arange(8)[None]
+    singles = []
+    for one in range(4):
+        for other in range(4, 8):
+            swapped_LP = start_LP.copy()
+            swapped_LP[0, [one, other]] = swapped_LP[0, [other, one]]
+            singles.append(peaks(load_LE, swapped_LP, 2)[0])
+    assert min(singles) == 30
+    assert peaks(load_LE, balance(load_LE, start_LP, 2), 2)[0] == 29
+
+
+def test_layers_do_not_know_each_other() -> None:
+    """Swaps and moves of a layer are the same alone and in company, and whether moves are tried ahead or one by one."""
+    load_LE = np.random.default_rng(3).lognormal(0, 1.5, (5, 40))
+    started_LP = pack(load_LE, replicate(load_LE, 48, 8), 8)
+    swapped_LP = balance(load_LE, started_LP, 8)
+    moved_LP = move_replicas(load_LE, swapped_LP, 8, 8)
+    for row in range(5):
+        load_1E = load_LE[row : row + 1]
+        assert balance(load_1E, started_LP[row : row + 1], 8)[0].tolist() == swapped_LP[row].tolist()
+        assert move_replicas(load_1E, swapped_LP[row : row + 1], 8, 8)[0].tolist() == moved_LP[row].tolist()
