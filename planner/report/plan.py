@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.bound_time import PARTS
 from planner.constants import COMPUTE, DISPATCH
 from planner.cost import Cost
 from planner.plan import Plan
@@ -93,9 +94,16 @@ def _headline(plan: Plan) -> Text:
         f"load: {problem.load.source}; {problem.load.windows} {problem.load.window_unit}(s) fitted, {held_out}",
         f"memory a GPU: {experts} experts + {replicas} replicas, {free} left for everything else",
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
+        _gap_in_seconds(plan),
         verdict(plan),
     ]
     return Text("\n".join(lines))
+
+
+def _gap_in_seconds(plan: Plan) -> str:
+    """How much of the distance to the bound in seconds is dispatch, compute and combine, and what bounds each."""
+    parts = ", ".join(f"{part} {max(plan.gap_seconds[part], 0) / plan.bound_seconds:.1%} (bound by: {plan.time_bound.reason(part)})" for part in PARTS)
+    return f"the step is {max(plan.gap_seconds_share, 0):.1%} above that: {parts}"
 
 
 def _evidence(plan: Plan) -> Text:
