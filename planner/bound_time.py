@@ -90,7 +90,7 @@ def bound_over_windows(bounds: Sequence[TimeBound], *, worst: bool = False) -> F
 
 def relative_speed_G(problem: Problem) -> Floats:
     """Expert compute of each GPU beside the fastest, which has 1."""
-    each_G = _seconds_each_G(problem, 1.0, 0.0)
+    each_G = seconds_each_G(problem, 1.0, 0.0)
     return np.asarray(each_G.min() / each_G)
 
 
@@ -102,15 +102,15 @@ def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> P
     chosen_LE = tokens * np.minimum(top_k * share_LE, 1.0)  # tokens that choose an expert; no token chooses one twice
     touched_L = [touched_slots(row_E, row_parts, problem.redundant) for row_E, row_parts in zip(chosen_LE, parts, strict=True)]
     found = {
-        "busiest GPU": idle + peak_load_L * _seconds_each_G(problem, 1.0, 0.0).min(),
-        "all GPUs": np.full(len(share_LE), idle + tokens * top_k / (1 / _seconds_each_G(problem, 1.0, 0.0)).sum()),
-        "weights read": idle + np.array(touched_L) / (1 / _seconds_each_G(problem, 0.0, 1.0)).sum(),
+        "busiest GPU": idle + peak_load_L * seconds_each_G(problem, 1.0, 0.0).min(),
+        "all GPUs": np.full(len(share_LE), idle + tokens * top_k / (1 / seconds_each_G(problem, 1.0, 0.0)).sum()),
+        "weights read": idle + np.array(touched_L) / (1 / seconds_each_G(problem, 0.0, 1.0)).sum(),
     }
     seconds_XL = np.array(list(found.values()))
     return PhaseBound(seconds_XL.max(axis=0), tuple(list(found)[best] for best in seconds_XL.argmax(axis=0).tolist()))
 
 
-def _seconds_each_G(problem: Problem, assignments: float, touched: float) -> Floats:
+def seconds_each_G(problem: Problem, assignments: float, touched: float) -> Floats:
     """Seconds of each GPU for so many assignments and touched slots, start-up apart."""
     many_G = np.full(problem.gpus, MANY)
     idle_G = compute_seconds_G(problem, 0 * many_G, 0 * many_G)

@@ -17,6 +17,7 @@ from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
+from planner.proving import Judge, Proof, mean_of_windows, prove
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
@@ -41,6 +42,7 @@ class Search:
     seed: int = 0
     budget_seconds: float | None = None
     progress: Progress | None = None
+    prove: bool = False  # spend half of the budget, or a counted effort, on closing the gap to the bounds
 
 
 def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
@@ -79,7 +81,7 @@ def choose_redundant(pose: Pose, model: ModelSpec, gpus: int, search: Search) ->
 def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest."""
     problem = pose(redundant)
-    solved = _search(problem, search)
+    proof = _prove(problem, search)
     baselines = {"engine default, same R": (problem, default_placement(origin.engine, problem))}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
@@ -87,11 +89,12 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
     return judged(
         problem,
-        solved.placement,
-        proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
+        proof.placement,
+        proven_share_L=proof.load_share_L,
+        optimal_L=proof.optimal_L,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, proof.placement))),
     )
 
 
@@ -100,6 +103,21 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
     if problem.replica_rule != "nearest-static" or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
         return ()
     return ("the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",)
+
+
+def _prove(problem: Problem, search: Search) -> Proof:
+    """The answer of the search with what is proven of it."""
+    half = None if search.budget_seconds is None else search.budget_seconds / 2
+    solved = _search(problem, replace(search, budget_seconds=half) if search.prove else search)
+    known_L = solved.bound_L if problem.replica_rule == "even" else np.zeros_like(solved.bound_L)
+    proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool))
+    if not search.prove:
+        return proof
+    if search.progress:
+        search.progress(0.9, "proving")
+    windows = fitted_windows(problem)
+    judge = Judge(partial(mean_layer_seconds, problem, windows), windows, mean_of_windows)
+    return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
 
 
 def _search(problem: Problem, search: Search) -> Solved:

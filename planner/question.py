@@ -48,6 +48,7 @@ class Question:
     replica_rule: str | None = None
     held_out: float = 1 / 3
     kv_floor_bytes: float = 0.0
+    prove: bool = False
 
 
 def answer(question: Question, progress: Progress | None = None) -> Plan:
@@ -60,7 +61,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
-    search = Search(question.method, question.seed, question.budget_seconds, progress)
+    search = Search(question.method, question.seed, question.budget_seconds, progress, question.prove)
     redundant = question.redundant
     redundant_notes: tuple[str, ...] = ()
     if redundant is None:
@@ -153,6 +154,7 @@ def _provenance(question: Question, model: ModelSpec, topology: Topology, load: 
         "method": question.method,
         "seed": question.seed,
         "budget_seconds": question.budget_seconds,
+        "prove": question.prove,
         "model_source": model.source,
         "topology_source": topology.source,
         "topology_sha256": topology.digest(),

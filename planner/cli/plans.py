@@ -28,6 +28,7 @@ from planner.errors import BadInput
     metavar="SECONDS",
     help="Wall-clock limit; plans may then differ from run to run.",
 )
+@click.option("--prove", is_flag=True, help="Spend half of the budget, or a counted effort, on proofs: exact bounds, and all placements where they are few.")
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
 @click.option("--tokens-per-rank", type=int, help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]")
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")

@@ -95,6 +95,7 @@ def _headline(plan: Plan) -> Text:
         f"memory a GPU: {experts} experts + {replicas} replicas, {free} left for everything else",
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
         _gap_in_seconds(plan),
+        _proven(plan),
         verdict(plan),
     ]
     return Text("\n".join(lines))
@@ -104,6 +105,23 @@ def _gap_in_seconds(plan: Plan) -> str:
     """How much of the distance to the bound in seconds is dispatch, compute and combine, and what bounds each."""
     parts = ", ".join(f"{part} {max(plan.gap_seconds[part], 0) / plan.bound_seconds:.1%} (bound by: {plan.time_bound.reason(part)})" for part in PARTS)
     return f"the step is {max(plan.gap_seconds_share, 0):.1%} above that: {parts}"
+
+
+def _proven(plan: Plan) -> str:
+    layer_ids = plan.placement.layer_ids
+    balance, objective = (layer_ranges([layer for layer, proven in zip(layer_ids, rows, strict=True) if proven]) for rows in (plan.balanced_L, plan.optimal_L))
+    return f"proven optimal for balance: {balance}; for the whole objective: {objective}"
+
+
+def layer_ranges(layers: list[int]) -> str:
+    """
+    >>> layer_ranges([0, 1, 2, 5]), layer_ranges([])
+    ('layers 0-2, 5', 'no layer')
+    """
+    starts = [layer for layer in layers if layer - 1 not in layers]
+    ends = [layer for layer in layers if layer + 1 not in layers]
+    spans = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(spans)}" if layers else "no layer"
 
 
 def _evidence(plan: Plan) -> Text:
