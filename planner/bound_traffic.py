@@ -2,7 +2,7 @@
 
 The slowest link is at least as slow as all links of its kind together: their bytes over the sum of their rates. Those bytes are a sum over messages,
 each at the price of its route; an expert with c replicas pays no less than the best c GPUs would cost it, and the experts share the spare slots.
-Where every source uses replicas alike there is a second bound: what the links of the busiest GPU carry.
+A second bound is what the links of the busiest GPU or unit carry, of experts that all sources find at the same places.
 
 Shapes: L layers, E experts, G GPUs (as sources and destinations), R resources, C replica counts (column c - 1 is count c).
 """
@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.bound_picks import convex, least_convex_total, messages_E, messages_of_trace_E
 from planner.constants import PhaseConstants
 from planner.cost import efficiency_R
 from planner.load import LoadProfile
 from planner.problem import Problem
-from planner.traffic import Floats, Routing, messages_GG, units
+from planner.traffic import Floats, Routing, inclusion_E, messages_GG, units
 
 ALIKE = ("even", "row-index", "hashed", "lp")  # rules by which every source uses an expert's replicas in the same proportion
-MOST_GPUS = 256  # beyond which the busiest GPU's links are not looked at: it takes a traffic matrix for each GPU
+MOST_GPUS = 256  # beyond which the links of the busiest place are not looked at: it takes a traffic matrix for each place
+BUSIEST = {"slot": "busiest GPU", "rank": "busiest GPU", "node": "busiest unit"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +56,9 @@ def phase_bound(
     for tariff in tariffs(problem, rate_R, back=back):
         totals = [least_convex_total([(to_gpu_E, tariff.to_gpu_C), (to_unit_E, tariff.to_unit_C)], extra) for to_gpu_E, to_unit_E in weights]
         found.append((f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes))
-    if problem.replica_rule in ALIKE and problem.workload.transport == "slot" and 1 < problem.gpus <= MOST_GPUS:
-        found.append(("busiest GPU", peak_load_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back)))
+    if 1 < problem.gpus <= MOST_GPUS:
+        messages_L = _to_busiest_place_L(problem, load, peak_load_L)
+        found.append((BUSIEST[problem.workload.transport], messages_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back)))
     seconds_XL = np.array([seconds_L for _, seconds_L in found])
     best_L = seconds_XL.argmax(axis=0)
     return PhaseBound(seconds_XL.max(axis=0), tuple(found[best][0] for best in best_L.tolist()))
@@ -91,14 +94,10 @@ def _hop_prices(problem: Problem, price_GG: Floats) -> tuple[Floats, Floats]:
     if problem.workload.transport != "node":
         return price_GG, np.zeros_like(price_GG)
     unit_G = units(problem)
-    members = [np.flatnonzero(unit_G == unit) for unit in range(int(unit_G.max()) + 1)]
-    index_G = np.empty(len(unit_G), dtype=np.int64)
-    for member in members:
-        index_G[member] = np.arange(len(member))
     to_gpu_GG, to_unit_GG = price_GG.copy(), np.zeros_like(price_GG)
-    for unit, member in enumerate(members):
-        outside = np.flatnonzero(unit_G != unit)
-        forwarder = member[index_G[outside] % len(member)]  # as traffic has it
+    for unit, forwarder_G in enumerate(_forwarder_GU(unit_G).T):
+        outside, member = np.flatnonzero(unit_G != unit), np.flatnonzero(unit_G == unit)
+        forwarder = forwarder_G[outside]
         to_gpu_GG[np.ix_(outside, member)] = price_GG[np.ix_(forwarder, member)]
         to_unit_GG[np.ix_(outside, member)] = price_GG[outside, forwarder][:, None]
     return to_gpu_GG, to_unit_GG
@@ -140,14 +139,47 @@ def _weights(problem: Problem, load: LoadProfile, layer: int) -> tuple[Floats, F
     return least_E(problem.slots_per_gpu), to_unit_E
 
 
+def _to_busiest_place_L(problem: Problem, load: LoadProfile, peak_load_L: Floats) -> Floats:
+    """Messages from every source to some place, at least: to a GPU, or to a unit for transport `node`; for `slot` over the GPU's speed.
+
+    Experts that all sources find at the same places are looked at: all of them where the rule is so, else those without a replica. A place with m of a
+    token's picks gets 1 - (1 - m / k)^k messages at least, and some place has no fewer picks than the mean. A trace does not say so.
+    """
+    alike, transport = problem.replica_rule in ALIKE, problem.workload.transport
+    if transport == "slot":
+        return peak_load_L / problem.gpus if alike else np.zeros(len(peak_load_L))
+    places = problem.gpus if transport == "rank" else int(units(problem).max()) + 1
+    messages_L = np.zeros(len(peak_load_L))
+    for layer, share_E in enumerate(load.shares_LE):
+        if load.trace is None or not load.trace.recorded_L[layer]:
+            chance_E = np.sort(inclusion_E(share_E, problem.model.top_k))[::-1]
+            picks, found = float(chance_E.sum()), float(chance_E[0 if alike else problem.redundant :].sum())
+            messages_L[layer] = problem.workload.tokens_per_rank * (1 - (1 - found / places / picks) ** picks)
+    return messages_L
+
+
 def _seconds_per_byte(problem: Problem, speed_G: Floats, rate_R: Floats, *, back: bool) -> float:
-    """Seconds of the slowest link for each byte, over its speed, that a GPU receives from all sources alike; of the GPU where it is least."""
-    each_G = np.empty(problem.gpus)
-    for gpu in range(problem.gpus):
+    """Seconds of the slowest link where every source sends one byte to the same place; to the place where it takes least."""
+    unit_G = units(problem)
+    seconds = []
+    for place in range(int(unit_G.max()) + 1 if problem.workload.transport == "node" else problem.gpus):
         bytes_GG = np.zeros((problem.gpus, problem.gpus))
-        bytes_GG[:, gpu] = 1 / problem.gpus
-        each_G[gpu] = speed_G[gpu] * (problem.topology.resource_bytes(bytes_GG.T if back else bytes_GG) / rate_R).max(initial=0.0)
-    return float(each_G.min())
+        if problem.workload.transport == "node":
+            outside = np.flatnonzero(unit_G != place)
+            bytes_GG[outside, _forwarder_GU(unit_G)[outside, place]] = 1.0
+        else:
+            bytes_GG[:, place] = speed_G[place] if problem.workload.transport == "slot" else 1.0
+        seconds.append((problem.topology.resource_bytes(bytes_GG.T if back else bytes_GG) / rate_R).max(initial=0.0))
+    return float(min(seconds))
+
+
+def _forwarder_GU(unit_G: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The GPU of each unit that gets a source's message for it: the one of the source's index, as traffic has it."""
+    index_G = np.empty(len(unit_G), dtype=np.int64)
+    members = [np.flatnonzero(unit_G == unit) for unit in range(int(unit_G.max()) + 1)]
+    for member in members:
+        index_G[member] = np.arange(len(member))
+    return np.stack([member[index_G % len(member)] for member in members], axis=1)
 
 
 def _fixed_volume(problem: Problem, rate_R: Floats, message_bytes: float, layers: int, *, back: bool) -> PhaseBound:
