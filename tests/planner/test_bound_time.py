@@ -39,14 +39,20 @@ def test_no_placement_is_below(rule: str, transport: str) -> None:
             assert_below_all(tiny_problem(machine, experts, 1, top_k, rule, transport, tokens, traced_tokens, seed))
 
 
-@pytest.mark.parametrize("rule", ["even", "nearest", "hashed", "fixed-by-source", "round-robin"])
-@pytest.mark.parametrize(("transport", "tokens"), [("slot", 2000), ("node", 4)])
-def test_no_placement_is_below_with_many_replicas(rule: str, transport: str, tokens: int) -> None:
+@pytest.mark.parametrize(
+    ("rule", "transport", "tokens", "traced_tokens"),
+    [
+        ("even", "slot", 2000, 0), ("even", "node", 4, 12), ("even", "node", 2000, 0), ("even", "rank", 2000, 0),
+        ("nearest", "slot", 2000, 0), ("nearest", "node", 4, 12), ("nearest", "node", 2000, 0), ("nearest", "rank", 2000, 0),
+        ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0), ("round-robin", "rank", 3, 0),
+    ],
+)  # fmt: skip
+def test_no_placement_is_below_with_many_replicas(rule: str, transport: str, tokens: int, traced_tokens: int) -> None:
     """Four experts, R = 4: all 978 placements."""
-    assert_below_all(tiny_problem("two-nodes", 4, 2, 2, rule, transport, tokens, 12, seed=3))
+    assert_below_all(tiny_problem("two-nodes", 4, 2, 2, rule, transport, tokens, traced_tokens, seed=3))
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     rule=st.sampled_from([name for name in RULES if name != "lp"]), transport=st.sampled_from(list(TRANSPORTS)), tokens=st.integers(1, 5000),
     seed=st.integers(0, 10_000), data=st.data(),
@@ -85,6 +91,15 @@ def test_spare_slots_go_to_the_hottest_under_nearest() -> None:
     """
     bound = time_bound(question([5, 1, 1, 1, 1, 1], two_nodes("measured"), 2, "nearest"))
     assert bound.dispatch_seconds_L[0] - START == pytest.approx(4.8e-6)
+
+
+@pytest.mark.parametrize("rule", ["even", "nearest"])
+def test_some_node_has_its_share_of_the_picks(rule: str) -> None:
+    """Eight experts, R = 0, top-2, transport `node`: one of the two nodes has one of two picks at least, and 3 of 4 tokens of the other send to it."""
+    bound = time_bound(question([3, 3, 1, 1, 1, 1, 1, 1], two_nodes("measured"), 2, rule, top_k=2, transport="node"))
+    assert bound.dispatch_reason_L == ("busiest unit",)
+    message_bytes = 2016  # 1984 and 8 + 8 · 2, rounded up to 16
+    assert bound.dispatch_seconds_L[0] - DISPATCH["node"].start_seconds(4) == pytest.approx(600 * 3 / 4 * message_bytes / 50e9)
 
 
 def test_a_trace_whose_experts_never_meet_needs_a_message_each() -> None:
