@@ -12,7 +12,6 @@ A figure that is not known (a PCIe rate, the link between sockets) has no resour
 Shapes: G GPUs in rank order, R resources. -1 stands for 'has none'.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,33 +80,18 @@ class Routes:
             raise ValueError(f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}")
         pair_K, resource_K = self._local_uses
         load_R = np.bincount(resource_K, bytes_GG.ravel()[pair_K], len(self.resources)).astype(np.float64)
-        for pairs_GG, uses in self._charges():
-            _charge(load_R, bytes_GG, pairs_GG, uses)
-        return load_R
-
-    def pair_prices(self, price_R: Floats) -> Floats:
-        """Price [source, destination] of a byte between two GPUs, where a byte on resource r costs `price_R[r]`: the transpose of `resource_bytes`."""
-        count = len(self.node_G)
-        pair_K, resource_K = self._local_uses
-        price_GG = np.bincount(pair_K, price_R[resource_K], count * count).astype(np.float64).reshape(count, count)
-        for pairs_GG, (sources_K, out_K, destinations_K, in_K) in self._charges():
-            out_G, in_G = np.bincount(sources_K, price_R[out_K], count), np.bincount(destinations_K, price_R[in_K], count)
-            price_GG += np.where(pairs_GG, out_G[:, None] + in_G, 0.0)
-        return price_GG
-
-    def _charges(self) -> Iterator[tuple[npt.NDArray[np.bool_], "Uses"]]:
-        """The pairs of GPUs that use each kind of shared resource, and which of these every GPU charges at either end."""
         same_switch_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
-        same_switch_GG[np.diag_indices(len(self.node_G))] = False
+        same_switch_GG[np.diag_indices(count)] = False
         if same_switch_GG.any():
-            yield same_switch_GG, self._nvlink_uses
+            _charge(load_R, bytes_GG, same_switch_GG, self._nvlink_uses)
         network_GG = (self.node_G[:, None] != self.node_G) & ~same_switch_GG
         for label_G, uses in ((None, self._nic_uses), (self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
             if label_G is not None:
-                network_GG = network_GG & (label_G[:, None] != label_G)
+                network_GG &= label_G[:, None] != label_G
             if not network_GG.any():
                 break
-            yield network_GG, uses
+            _charge(load_R, bytes_GG, network_GG, uses)
+        return load_R
 
     @cached_property
     def _local_uses(self) -> tuple[Ints, Ints]:
@@ -131,6 +115,22 @@ class Routes:
     @cached_property
     def _spine_uses(self) -> "Uses":
         return _shared(self.spine_G, self.spine_links)
+
+    def pair_prices(self, price_R: Floats) -> Floats:
+        """Price [source, destination] of a byte between two GPUs, where a byte on resource r costs `price_R[r]`: the transpose of `resource_bytes`."""
+        count = len(self.node_G)
+        pair_K, resource_K = self._local_uses
+        price_GG = np.bincount(pair_K, price_R[resource_K], count * count).astype(np.float64).reshape(count, count)
+        same_switch_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
+        network_GG = (self.node_G[:, None] != self.node_G) & ~same_switch_GG
+        priced: list[tuple[npt.NDArray[np.bool_], Uses]] = [(same_switch_GG & ~np.eye(count, dtype=bool), self._nvlink_uses), (network_GG, self._nic_uses)]
+        for label_G, uses in ((self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
+            network_GG = network_GG & (label_G[:, None] != label_G)
+            priced.append((network_GG, uses))
+        for pairs_GG, (sources_K, out_K, destinations_K, in_K) in priced:
+            out_G, in_G = np.bincount(sources_K, price_R[out_K], count), np.bincount(destinations_K, price_R[in_K], count)
+            price_GG += np.where(pairs_GG, out_G[:, None] + in_G, 0.0)
+        return price_GG
 
 
 Uses = tuple[Ints, Ints, Ints, Ints]  # source GPUs and the resources they charge, destination GPUs and the resources they charge
