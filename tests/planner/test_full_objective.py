@@ -13,11 +13,10 @@ import pytest
 from planner.bound_time import bound_over_windows, time_bound
 from planner.cost import Cost, cost
 from planner.load import LoadProfile
-from planner.planning import mean_layer_seconds
 from planner.problem import Problem
 from planner.proving import Judge, Proof, mean_of_windows, prove
 from tests.planner.small import placed, question
-from tests.planner.tiny import price_all
+from tests.planner.tiny import mean_seconds_L, price_all
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/cost-model.md"
 ROW = re.compile(r"^\| (?P<plan>A|B|any) \| (?P<rule>even|nearest) \| (?P<figure>[^|]+) \| `(?P<arithmetic>[^`]+)` \| (?P<value>[\d.]+) \|$", re.MULTILINE)
@@ -82,7 +81,7 @@ def by_the_code(row: Row) -> float:
         return float(seconds_L[0]) * 1e6
     placement = placed(PLANS[row.plan], problem)
     if row.figure == "mean over both windows":
-        return float(mean_layer_seconds(problem, windows_of(problem), placement)[0]) * 1e6
+        return float(mean_seconds_L(problem, windows_of(problem), placement)[0]) * 1e6
     if row.figure == "on the sum of both windows":
         return cost(problem, placement, replace(problem.load, tokens_WLE=np.array([[np.add(FIRST, SECOND)]]))).total_seconds * 1e6
     return float(FIGURES[row.figure](cost(problem, placement)))
@@ -117,4 +116,4 @@ def test_the_bound_over_both_windows_is_met_by_plan_a() -> None:
     problem = question(FIRST)
     windows = windows_of(problem)
     bound = bound_over_windows([time_bound(problem, window) for window in windows])[0]
-    assert mean_layer_seconds(problem, windows, placed(PLANS["A"], problem))[0] == pytest.approx(bound, rel=1e-9)
+    assert mean_seconds_L(problem, windows, placed(PLANS["A"], problem))[0] == pytest.approx(bound, rel=1e-9)

@@ -13,13 +13,12 @@ from planner.cli import main
 from planner.cost import cost
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.planning import mean_layer_seconds
 from planner.problem import Problem
 from planner.proving import Judge, Proof, balance_proof, least_seconds_LN, mean_of_windows, objective_proof, prove
 from planner.rules import violations
 from planner.solve import find_method
 from tests.planner.small import every_row, question, small_model
-from tests.planner.tiny import price_all, tiny_problem
+from tests.planner.tiny import mean_seconds_L, price_all, tiny_problem
 from tests.strategies import cluster
 
 PUBLISHED = [600, 560, 120, 120, 20, 10, 10, 10]  # 8 GPUs x 2 slots: 590 / 3 is the least busiest GPU under even shares
@@ -27,7 +26,7 @@ PUBLISHED = [600, 560, 120, 120, 20, 10, 10, 10]  # 8 GPUs x 2 slots: 590 / 3 is
 
 def judge_of(problem: Problem, windows: list[LoadProfile] | None = None) -> Judge:
     windows = windows or [problem.load]
-    return Judge(lambda placement: mean_layer_seconds(problem, windows, placement), windows, mean_of_windows)
+    return Judge(lambda placement: mean_seconds_L(problem, windows, placement), windows, mean_of_windows)
 
 
 def start(problem: Problem, method: str = "linear") -> Proof:
@@ -54,7 +53,7 @@ def test_optimal_over_two_windows() -> None:
     proof = prove(problem, start(problem), judge_of(problem, loads))
     means_N = np.mean([price_all(replace(problem, load=load)).layer_seconds_L for load in loads], axis=0)
     assert proof.optimal_L.tolist() == [True]
-    assert mean_layer_seconds(problem, loads, proof.placement)[0] == pytest.approx(means_N.min(), rel=1e-9)
+    assert mean_seconds_L(problem, loads, proof.placement)[0] == pytest.approx(means_N.min(), rel=1e-9)
 
 
 def test_no_placement_is_ruled_out_wrongly() -> None:

@@ -51,3 +51,8 @@ def price_all(problem: Problem, rows_NP: Ints | None = None) -> Cost:
     model = small_model(problem.model.experts, problem.model.top_k, count)
     as_layers = Problem(problem.topology, model, whole, problem.workload, problem.slots_per_gpu, problem.replica_rule)
     return cost(as_layers, Placement(rows_NP, model.placed_layer_ids, problem.gpus))
+
+
+def mean_seconds_L(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
+    """The mean over windows of each layer's seconds."""
+    return np.asarray(np.mean([cost(problem, placement, load).layer_seconds_L for load in windows], axis=0))
