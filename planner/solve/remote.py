@@ -4,6 +4,8 @@ Balancing all assignments leaves a GPU with rarely replicated experts most of th
 its own node. Shapes: L layers, E experts, P slots, N nodes.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,16 +21,23 @@ LOCAL_WEIGHTS = (0.0, 0.25, 1.0)  # of an assignment that stays on its node, bes
 
 
 def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
-    """Each layer's fastest of a few placements: replicas where they save the most crossings or the highest load, GPUs balanced with three weights.
+    """Each layer's fastest of greedy's row and the candidates'. Nothing is drawn: every seed gives the same placement."""
+    best = placement_of(problem, packed(problem))
+    best_LP, best_L = best.expert_LP.copy(), np.empty(0)
+    for offered in candidates(problem, seed=seed, budget_seconds=budget_seconds, progress=progress):
+        best_L = best_L if best_L.size else cost(problem, best).layer_seconds_L
+        seconds_L = cost(problem, offered).layer_seconds_L
+        better_L = seconds_L < best_L
+        best_LP[better_L], best_L[better_L] = offered.expert_LP[better_L], seconds_L[better_L]
+    return Placement(best_LP, best.layer_ids, best.gpus)
 
-    Without nodes to prefer it is the greedy placement.
-    """
+
+def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
+    """Replicas where they save the most crossings, or the highest load; GPUs balanced with different weights. Nothing where no node is preferred."""
     del seed, budget_seconds
     node_G = spread_nodes(problem)
-    best_LP = placement_of(problem, packed(problem)).expert_LP.copy()
     if node_G is None:
-        return Placement(best_LP, problem.model.placed_layer_ids, problem.gpus)
-    best_L = cost(problem, Placement(best_LP, problem.model.placed_layer_ids, problem.gpus)).layer_seconds_L
+        return
     nodes, load_LE = int(node_G.max()) + 1, problem.shares_LE
     cases = [(counts_LE, weight) for counts_LE in _counts(problem, nodes) for weight in LOCAL_WEIGHTS]
     for done, (replicas_LE, weight) in enumerate(cases):
@@ -36,12 +45,7 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
             progress(done / len(cases), f"local assignments weigh {weight:g}")
         crossing_LE = 1 - np.minimum(replicas_LE, nodes) / nodes
         felt_LE = load_LE * (crossing_LE + weight * (1 - crossing_LE)) + load_LE.max(axis=1, keepdims=True) * 1e-9
-        placed_LP = balance(felt_LE, pack(felt_LE, replicas_LE, problem.gpus, node_G), problem.gpus, node_G=node_G)
-        offered = placement_of(problem, placed_LP)
-        seconds_L = cost(problem, offered).layer_seconds_L
-        better_L = seconds_L < best_L
-        best_LP[better_L], best_L[better_L] = offered.expert_LP[better_L], seconds_L[better_L]
-    return Placement(best_LP, problem.model.placed_layer_ids, problem.gpus)
+        yield placement_of(problem, balance(felt_LE, pack(felt_LE, replicas_LE, problem.gpus, node_G), problem.gpus, node_G=node_G))
 
 
 def _counts(problem: Problem, nodes: int) -> list[Ints]:
