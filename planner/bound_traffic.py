@@ -13,15 +13,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.bound_picks import convex, least_convex_total, messages_E, messages_of_trace_E
+from planner.bound_picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_E
 from planner.constants import PhaseConstants
 from planner.cost import efficiency_R
 from planner.load import LoadProfile
 from planner.problem import Problem
+from planner.replica.blocks import expected_shares
 from planner.traffic import Floats, Routing, inclusion_E, messages_GG, units
 
 ALIKE = ("even", "row-index", "hashed", "lp")  # rules by which every source uses an expert's replicas in the same proportion
 MOST_GPUS = 256  # beyond which the links of the busiest place are not looked at: it takes a traffic matrix for each place
+MOST_ROUND, HOTTEST, MOST_ENTRIES = 16, 64, 8192  # replicas, experts, entries of a rank; beyond, ranks are taken to find the nearest replica
 BUSIEST = {"slot": "busiest GPU", "rank": "busiest GPU", "node": "busiest unit"}
 
 
@@ -47,18 +49,23 @@ def phase_bound(
     """The bound for dispatch, or for combine where `back`. `busiest`: on some GPU at least so many assignments [L] over its speed [G]."""
     peak_load_L, speed_G = busiest
     rate_R = problem.topology.capacity_R * efficiency_R(problem, constants)
-    layers = len(peak_load_L)
-    if problem.workload.transport == "allgather":
+    layers, transport = len(peak_load_L), problem.workload.transport
+    if transport == "allgather":
         return _fixed_volume(problem, rate_R, message_bytes, layers, back=back)
     found = [("none", np.zeros(layers))]
     weights = [_weights(problem, load, layer) for layer in range(layers)]
     extra = problem.redundant
-    for tariff in tariffs(problem, rate_R, back=back):
+    priced = tariffs(problem, rate_R, back=back)
+    for tariff in priced:
         totals = [least_convex_total([(to_gpu_E, tariff.to_gpu_C), (to_unit_E, tariff.to_unit_C)], extra) for to_gpu_E, to_unit_E in weights]
+        found.append((f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes))
+    if problem.replica_rule == "round-robin" and priced and transport == "slot" and problem.workload.tokens_per_rank * problem.model.top_k <= MOST_ENTRIES:
+        tariff = priced[int(np.argmax([seconds_L.sum() for _, seconds_L in found[1:]]))]  # the others would hardly become the largest
+        totals = [_by_rounds(problem, load.shares_LE[layer], tariff, weights[layer]) for layer in range(layers)]
         found.append((f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes))
     if 1 < problem.gpus <= MOST_GPUS:
         messages_L = _to_busiest_place_L(problem, load, peak_load_L)
-        found.append((BUSIEST[problem.workload.transport], messages_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back)))
+        found.append((BUSIEST[transport], messages_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back)))
     seconds_XL = np.array([seconds_L for _, seconds_L in found])
     best_L = seconds_XL.argmax(axis=0)
     return PhaseBound(seconds_XL.max(axis=0), tuple(found[best][0] for best in best_L.tolist()))
@@ -119,6 +126,22 @@ def _toll_C(problem: Problem, price_GG: Floats) -> Floats:
 def _by_turns(price_GG: Floats, count: int) -> float:
     """Rank r uses replica r mod count: each of these groups of ranks has one GPU to send to."""
     return float(sum(price_GG[turn::count].sum(axis=0).min() for turn in range(count)))
+
+
+def _by_rounds(problem: Problem, share_E: Floats, tariff: Tariff, weights: tuple[Floats, Floats]) -> float:
+    """The least total where ranks go round the replicas: what every replica gets of every rank at least is spread as by sources that are alike."""
+    top_k, tokens = problem.model.top_k, problem.workload.tokens_per_rank
+    chance_E, counts = np.minimum(top_k * share_E, 1.0), len(tariff.to_gpu_C)
+    alike_EC = np.zeros((len(share_E), counts))
+    alike_EC[:, 0] = 1.0
+    hottest = np.argsort(-share_E, kind="stable")[:HOTTEST]
+    for count in range(2, min(counts, MOST_ROUND) + 1):
+        alike_EC[hottest, count - 1] = count * expected_shares(chance_E[hottest], count, tokens, top_k).min(axis=1)
+    value_EC = sum(
+        (weight_E[:, None] * (toll_C + alike_EC * (toll_C[0] - toll_C)) for weight_E, toll_C in zip(weights, (tariff.to_gpu_C, tariff.to_unit_C), strict=True)),
+        np.zeros_like(alike_EC),
+    )
+    return least_total(value_EC, problem.redundant)
 
 
 def _weights(problem: Problem, load: LoadProfile, layer: int) -> tuple[Floats, Floats]:

@@ -44,7 +44,7 @@ def test_no_placement_is_below(rule: str, transport: str) -> None:
     [
         ("even", "slot", 2000, 0), ("even", "node", 4, 12), ("even", "node", 2000, 0), ("even", "rank", 2000, 0),
         ("nearest", "slot", 2000, 0), ("nearest", "node", 4, 12), ("nearest", "node", 2000, 0), ("nearest", "rank", 2000, 0),
-        ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0), ("round-robin", "rank", 3, 0),
+        ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0), ("round-robin", "rank", 3, 0), ("round-robin", "slot", 1, 0),
     ],
 )  # fmt: skip
 def test_no_placement_is_below_with_many_replicas(rule: str, transport: str, tokens: int, traced_tokens: int) -> None:
