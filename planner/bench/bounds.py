@@ -33,7 +33,7 @@ def run(_peers: Peers, _repeats: int, progress: Progress | None) -> Table:
             progress(number / len(cases), f"{rule} {transport}")
         gaps_X = np.array([_tiny_gap(rule, transport, seed) for seed in range(QUESTIONS)])
         rows.append(_row("tiny, 3-4 experts / 4 GPUs", "best of all", (rule, transport), gaps_X, f"{QUESTIONS} questions"))
-        rows.append(_large_row(rule, transport))
+        rows += [_large_row(rule, transport, method) for method in ("refine", "remote")[: 1 + (rule == "nearest")]]
     notes = (
         f"tiny: {QUESTIONS} questions a row, R = 0, 1 and 5, with and without a trace; mean and largest of (least seconds of any placement / bound - 1)",
         "large: lognormal load, decode for slot and allgather, else prefill; (seconds of the plan / bound - 1) over all layers, and of the worst one",
@@ -54,12 +54,12 @@ def _row(instance: str, method: str, case: tuple[str, str], gaps_X: Floats, boun
     }
 
 
-def _large_row(rule: str, transport: str) -> dict[str, object]:
+def _large_row(rule: str, transport: str, method: str) -> dict[str, object]:
     phase = "decode" if transport in ("slot", "allgather") else "prefill"
     problem = replace(synthetic_problem(LARGE, replica_rule=rule), workload=Workload(TOKENS[phase], phase, "fp8", "bf16", transport))
-    seconds_L = cost(problem, find_method("refine")(problem)).layer_seconds_L
+    seconds_L = cost(problem, find_method(method)(problem)).layer_seconds_L
     bound = time_bound(problem)
-    row = _row(LARGE.name, "refine", (rule, transport), seconds_L / bound.layer_seconds_L - 1, bound.reason("dispatch"))
+    row = _row(LARGE.name, method, (rule, transport), seconds_L / bound.layer_seconds_L - 1, bound.reason("dispatch"))
     return {**row, "gap_share": float(seconds_L.sum() / bound.total_seconds - 1)}
 
 
