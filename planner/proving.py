@@ -18,6 +18,7 @@ from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.rules import violations
+from planner.solve.cpsat import first_alike
 from planner.solve.cpsat.exact import solve_exact
 from planner.solve.cpsat.fractional import solve_fractional_bound
 from planner.solve.cpsat.integers import Effort
@@ -76,6 +77,8 @@ def balance_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float |
     replicas_LE = proof.placement.replicas_LE(problem.model.experts)
     peak_L = np.take_along_axis(load_LE / replicas_LE, proof.placement.expert_LP, axis=1).reshape(len(load_LE), gpus, -1).sum(axis=2).max(axis=1)
     rows = np.flatnonzero(peak_L > bound_L * (1 + CLOSE)) if problem.model.experts * gpus <= MOST_CELLS else np.array([], dtype=np.int64)
+    first_L = first_alike(load_LE)  # layers of equal load are proven once
+    rows = rows[first_L[rows] == rows]
     rows = rows[np.argsort(-(peak_L / bound_L)[rows], kind="stable")]
     expert_LP = proof.placement.expert_LP.copy()
     for done, row in enumerate(rows.tolist()):
@@ -89,6 +92,8 @@ def balance_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float |
         else:
             answer = solve_fractional_bound(load_LE[row], gpus, slots, effort=effort)
         bound_L[row] = max(bound_L[row], answer.bound)
+    expert_LP = np.where((peak_L > bound_L * (1 + CLOSE))[:, None], expert_LP[first_L], expert_LP)
+    bound_L = np.maximum(bound_L, bound_L[first_L])
     offered = replace(proof.placement, expert_LP=expert_LP)
     better_L = judge.score(offered) < judge.score(proof.placement)
     kept = replace(proof.placement, expert_LP=np.where(better_L[:, None], expert_LP, proof.placement.expert_LP))
