@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from planner.problem import Problem
 from planner.proving import Judge, Proof, balance_proof, least_seconds_LN, mean_of_windows, objective_proof, prove
 from planner.rules import violations
 from planner.solve import find_method
+from planner.solve.cpsat.exact import solve_exact
+from planner.solve.cpsat.integers import Answer
 from tests.planner.small import every_row, question, small_model
 from tests.planner.tiny import mean_seconds_L, price_all, tiny_problem
 from tests.strategies import cluster
@@ -85,6 +88,22 @@ def test_balance_is_proven_by_cpsat() -> None:
         problem = Problem(cluster(2, 4), small_model(8), load, question().workload, 2, rule)
         proof = balance_proof(problem, start(problem, "greedy"), judge_of(problem))
         assert proof.load_share_L[0] * sum(PUBLISHED) == pytest.approx(bound)
+
+
+def test_layers_of_equal_load_are_proven_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three layers, two of them alike: CP-SAT is asked twice, and all three have its bound."""
+    asked: list[list[float]] = []
+
+    def counted(load_E: np.ndarray, *sizes: int, **settings: Any) -> Answer:
+        asked.append(load_E.tolist())
+        return solve_exact(load_E, *sizes, **settings)
+
+    monkeypatch.setattr("planner.proving.solve_exact", counted)
+    load = LoadProfile(np.array([[PUBLISHED, [9, 8, 7, 5, 3, 3, 2, 1], PUBLISHED]]), (0, 1, 2), "a published example, and one made up")
+    problem = Problem(cluster(2, 4), small_model(8, layers=3), load, question().workload, 2)
+    shares_L = balance_proof(problem, start(problem), judge_of(problem)).load_share_L
+    assert sorted(asked) == [[9, 8, 7, 5, 3, 3, 2, 1], PUBLISHED]
+    assert shares_L[0] == shares_L[2] == pytest.approx(590 / 3 / sum(PUBLISHED))
 
 
 def test_a_false_infeasible_is_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
