@@ -80,6 +80,11 @@ class Plan:
         """Layers whose busiest GPU carries no more than its bound: proven optimal for balance."""
         return np.asarray(self.fitted.load_LG.max(axis=1) <= self.bound.load_L * (1 + PROVEN))
 
+    @property
+    def fastest_L(self) -> npt.NDArray[np.bool_]:
+        """Layers that take no longer on the fitted load than their bound in seconds: no placement is predicted faster there."""
+        return np.asarray(self.fitted.layer_seconds_L <= self.time_bound.layer_seconds_L * (1 + PROVEN))
+
 
 def judged(
     problem: Problem,

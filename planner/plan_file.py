@@ -72,6 +72,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 for part in PARTS
             },
             "proven_balance": plan.balanced_L.tolist(),
+            "proven_time": plan.fastest_L.tolist(),
             "proven_objective": plan.optimal_L.tolist(),
         },
         "memory": memory_to_dict(problem),

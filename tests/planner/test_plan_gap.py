@@ -24,6 +24,7 @@ def test_the_parts_of_the_gap_are_the_gap() -> None:
     assert poor.gap_seconds_share == pytest.approx(222.2855 / 180.7391 - 1, abs=1e-5)
     assert all(poor.gap_seconds[part] > 0 for part in PARTS)
     assert (good.balanced_L.tolist(), poor.balanced_L.tolist()) == ([True], [False])
+    assert (good.fastest_L.tolist(), poor.fastest_L.tolist()) == ([True], [False])
 
 
 def test_the_file_has_bound_gap_and_reason_of_each_part() -> None:
@@ -34,7 +35,7 @@ def test_the_file_has_bound_gap_and_reason_of_each_part() -> None:
     assert bound["gap_seconds_share"] == pytest.approx(0.2299, abs=1e-4)
     assert bound["parts"]["dispatch"]["seconds"] == [pytest.approx(23.2e-6)]
     assert bound["parts"]["compute"] == {"gap_seconds": pytest.approx(33.0667e-6, rel=1e-4), "seconds": [pytest.approx(138.2e-6)], "reason": ["busiest GPU"]}
-    assert (bound["proven_balance"], bound["proven_objective"]) == ([False], [False])
+    assert (bound["proven_balance"], bound["proven_time"], bound["proven_objective"]) == ([False], [False], [False])
 
 
 def test_the_report_says_what_bounds_each_part() -> None:
@@ -46,8 +47,8 @@ def test_the_report_says_what_bounds_each_part() -> None:
         console.print(plan_report(plan))
         text += console.file.getvalue()  # type: ignore[attr-defined]
     assert "the step is 23.0% above that: dispatch 2.3% (bound by: all nic in), compute 18.3% (bound by: busiest GPU)" in text
-    assert "proven optimal for balance: layer 0; for the whole objective: layer 0" in text
-    assert "proven optimal for balance: no layer; for the whole objective: no layer" in text
+    assert "proven optimal for balance: layer 0; for time on the fitted load: layer 0; for the objective over windows: layer 0" in text
+    assert "proven optimal for balance: no layer; for time on the fitted load: no layer; for the objective over windows: no layer" in text
 
 
 def test_layers_are_named_in_ranges() -> None:
