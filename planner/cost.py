@@ -109,12 +109,12 @@ def _phase_seconds(problem: Problem, bytes_GG: Floats, constants: PhaseConstants
     bytes_R = problem.topology.resource_bytes(bytes_GG)
     if not len(bytes_R) or not bytes_R.max() > 0:
         return constants.start_seconds(problem.gpus), "start-up"
-    seconds_R = bytes_R / (problem.topology.capacity_R * _efficiency_R(problem, constants))
+    seconds_R = bytes_R / (problem.topology.capacity_R * efficiency_R(problem, constants))
     slowest = int(seconds_R.argmax())
     return constants.start_seconds(problem.gpus) + float(seconds_R[slowest]), problem.topology.resources[slowest].name
 
 
-def _efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
+def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
     """A measured rate is what messages reach already; any other is a line rate, of which they reach a share."""
     return np.array([1.0 if r.rate.evidence.kind == "measured" else constants.efficiency(r.tier) for r in problem.topology.resources])
 

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.bound import Bound, load_bound
-from planner.constants import COMBINE, COMPUTE, DISPATCH
-from planner.cost import Cost, compute_seconds_G, cost
+from planner.bound_time import PARTS, TimeBound, time_bound
+from planner.cost import Cost, cost
 from planner.curve import CurvePoint
 from planner.load import LoadProfile
 from planner.loss import AfterLoss, after_loss
@@ -21,6 +21,7 @@ from planner.survival import Survival
 
 ROUNDING = 1e-12  # a gap below it is none
 PREVIOUS = "previous plan"  # the baseline that a re-plan moves away from
+PROVEN = 1e-9  # a busiest GPU that is closer to its bound is at it
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,8 @@ class Plan:
     fitted: Cost
     held_out: Cost | None
     bound: Bound
+    time_bound: TimeBound
+    optimal_L: npt.NDArray[np.bool_]  # layers for which no placement has a better objective: every one was ruled out
     baselines: tuple[Baseline, ...]
     origin: Origin
     fitted_objective_seconds: float  # a step; what the search made small
@@ -93,13 +96,28 @@ class Plan:
 
     @property
     def bound_seconds(self) -> float:
-        """No placement is predicted to take less: start-up of every phase, and compute at the bound on the busiest GPU of the fastest kind."""
-        problem = self.problem
-        start = DISPATCH[problem.workload.transport].start_seconds(problem.gpus) + COMBINE[problem.workload.transport].start_seconds(problem.gpus)
-        compute_L = [
-            float(compute_seconds_G(problem, np.full(problem.gpus, load), np.zeros(problem.gpus)).min()) - COMPUTE.fixed_seconds for load in self.bound.load_L
-        ]
-        return len(compute_L) * (start + COMPUTE.fixed_seconds) + sum(compute_L)
+        """No placement is predicted to take less on the fitted load."""
+        return self.time_bound.total_seconds
+
+    @property
+    def gap_seconds_share(self) -> float:
+        """How far the fitted step is above the bound in seconds, as a share of the bound. It may lie in the plan or in the bound."""
+        return self.fitted.total_seconds / self.bound_seconds - 1
+
+    @property
+    def gap_seconds(self) -> dict[str, float]:
+        """Seconds above the bound, by part of the step."""
+        return {part: float((getattr(self.fitted, f"{part}_seconds_L") - getattr(self.time_bound, f"{part}_seconds_L")).sum()) for part in PARTS}
+
+    @property
+    def balanced_L(self) -> npt.NDArray[np.bool_]:
+        """Layers whose busiest GPU carries no more than its bound: proven optimal for balance."""
+        return np.asarray(self.fitted.busy_LG.max(axis=1) <= self.bound.load_L * (1 + PROVEN))
+
+    @property
+    def fastest_L(self) -> npt.NDArray[np.bool_]:
+        """Layers that take no longer on the fitted load than their bound in seconds: no placement is predicted faster there."""
+        return np.asarray(self.fitted.layer_seconds_L <= self.time_bound.layer_seconds_L * (1 + PROVEN))
 
 
 def judged(
@@ -107,6 +125,7 @@ def judged(
     placement: Placement,
     *,
     proven_share_L: npt.NDArray[np.float64] | None = None,
+    optimal_L: npt.NDArray[np.bool_] | None = None,
     held_out_load: LoadProfile | None = None,
     baselines: Mapping[str, tuple[Problem, Placement]] | None = None,
     origin: Origin = Origin(),
@@ -114,20 +133,23 @@ def judged(
 ) -> Plan:
     """The plan for a placement. A placement that breaks a rule is a bug of the method that made it, and raises.
 
-    `proven_share_L`: bounds that a solver proved for this problem, as shares of each layer's load.
+    `proven_share_L`: bounds that a solver proved for this problem, as shares of each layer's load. `optimal_L`: layers whose row no other can beat.
     """
     broken = violations(problem, placement)
     if broken:
         raise AssertionError(f"method {origin.method} broke the rule '{broken[0].rule}': {broken[0].text}")
     fitted = cost(problem, placement)
     held_out = cost(problem, placement, held_out_load) if held_out_load else None
+    bound = _bound(problem, proven_share_L)
     return Plan(
         problem=problem,
         placement=placement,
         held_out_load=held_out_load,
         fitted=fitted,
         held_out=held_out,
-        bound=_bound(problem, proven_share_L),
+        bound=bound,
+        time_bound=time_bound(problem, peak_load_L=bound.load_L),
+        optimal_L=np.zeros(len(bound.load_L), dtype=bool) if optimal_L is None else optimal_L,
         baselines=tuple(_baseline(name, *question, held_out_load, problem.survive) for name, question in (baselines or {}).items()),
         origin=origin,
         fitted_objective_seconds=_objective_seconds(problem, placement, problem.load, fitted),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.bound_time import PARTS
 from planner.cost import Cost, cost
 from planner.errors import BadInput
 from planner.files import check_keys, read_json, write_json
@@ -74,6 +75,18 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             "reason": list(plan.bound.reason_L),
             "gap": plan.gap,
             "total_seconds": plan.bound_seconds,
+            "gap_seconds_share": plan.gap_seconds_share,
+            "parts": {
+                part: {
+                    "gap_seconds": plan.gap_seconds[part],
+                    "seconds": getattr(plan.time_bound, f"{part}_seconds_L").tolist(),
+                    "reason": list(getattr(plan.time_bound, f"{part}_reason_L")),
+                }
+                for part in PARTS
+            },
+            "proven_balance": plan.balanced_L.tolist(),
+            "proven_time": plan.fastest_L.tolist(),
+            "proven_objective": plan.optimal_L.tolist(),
         },
         **({"moves": moves_to_dict(plan.moves, plan.saved_seconds)} if plan.moves else {}),
         "memory": memory_to_dict(problem, plan.origin.engine),

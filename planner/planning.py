@@ -17,9 +17,11 @@ from planner.load import LoadProfile
 from planner.load_split import split_notes
 from planner.model import ModelSpec
 from planner.moving import aligned, plan_moves
+from planner.objective import Objective
 from planner.placement import Placement
 from planner.plan import PREVIOUS, Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
+from planner.proving import Judge, Proof, prove
 from planner.replanning import Standing, chosen, restrained
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.resplit import island_LG
@@ -48,6 +50,7 @@ class Search:
     seed: int = 0
     budget_seconds: float | None = None
     progress: Progress | None = None
+    prove: bool = False  # spend half of the budget, or a counted effort, on closing the gap to the bounds
 
 
 def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any) -> Pose:
@@ -74,10 +77,9 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         if len(problem.load.domain_names) < 2:
             raise BadInput("--robust needs at least two domains to weigh; give --load once for each, every file a domain")
     default = default_placement(origin.engine, problem)
-    solved = _search(problem, search)
-    if standing is not None:
-        solved = replace(solved, placement=_replanned(problem, standing, solved.placement))
-    solved = replace(solved, placement=_default_drafts(problem, solved.placement, default if standing is None else standing.placement))
+    proof = _prove(problem, search)
+    placement = proof.placement if standing is None else _replanned(problem, standing, proof.placement)
+    placement = _default_drafts(problem, placement, default if standing is None else standing.placement)
     baselines = {"engine default, same R": (problem, default)}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
@@ -88,15 +90,16 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines[PREVIOUS] = (problem, standing.placement)
     return judged(
         problem,
-        solved.placement,
-        proven_share_L=solved.bound_L if problem.replica_rule == "even" and not (problem.survive and problem.survive.node) else None,
+        placement,
+        proven_share_L=proof.load_share_L,
+        optimal_L=proof.optimal_L & (placement.expert_LP == proof.placement.expert_LP).all(axis=1),
         held_out_load=held_out_load,
         baselines=baselines,
         origin=replace(
             origin,
-            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, solved.placement)),
+            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, placement)),
         ),
-        moves=None if standing is None else plan_moves(problem, standing.placement, solved.placement, standing.source, standing.most_moves),
+        moves=None if standing is None else plan_moves(problem, standing.placement, placement, standing.source, standing.most_moves),
     )
 
 
@@ -126,6 +129,24 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
     if problem.replica_rule != "nearest-static" or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
         return ()
     return ("the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",)
+
+
+def _prove(problem: Problem, search: Search) -> Proof:
+    """The answer of the search with what is proven of it."""
+    half = None if search.budget_seconds is None else search.budget_seconds / 2
+    solved = _search(problem, replace(search, budget_seconds=half) if search.prove else search)
+    holds = problem.replica_rule == "even" and not (problem.survive and problem.survive.node)  # of every placement, not of those that spread alone
+    known_L = solved.bound_L if holds else np.zeros_like(solved.bound_L)
+    proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool))
+    if not search.prove:
+        return proof
+    if search.progress:
+        search.progress(0.9, "proving")
+    windows = fitted_windows(problem)
+    grows = Objective("mean", robust=problem.objective.robust) if problem.objective.kind == "risk" else problem.objective
+    law = partial(grows.seconds_L, weight_W=windows.weight_W, domain_W=windows.domain_W)
+    judge = Judge(partial(objective_seconds_L, problem, windows), windows.loads, law)
+    return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
 
 
 def _search(problem: Problem, search: Search) -> Solved:

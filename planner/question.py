@@ -65,6 +65,7 @@ class Question:
     resplittable: bool = False
     previous: Path | None = None  # the plan or map that runs: the answer is a re-plan of it
     most_moves: str | None = None  # '20', or '7%' of all slots
+    prove: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def posed(question: Question) -> Posed:
 def answer(question: Question, progress: Progress | None = None) -> Plan:
     """Look everything up, solve and judge."""
     asked = posed(question)
-    search = Search(question.method, question.seed, question.budget_seconds, progress)
+    search = Search(question.method, question.seed, question.budget_seconds, progress, question.prove)
     origin = Origin(question.engine, question.method, asked.notes, provenance=asked.provenance)
     standing = find_standing(question, asked.model, asked.topology)
     redundant = question.redundant if standing is None else standing.placement.slots - asked.model.experts
@@ -242,6 +243,7 @@ def _provenance(question: Question, model: ModelSpec, topology: Topology, load: 
         "method": question.method,
         "seed": question.seed,
         "budget_seconds": question.budget_seconds,
+        "prove": question.prove,
         "model_source": model.source,
         "topology_source": topology.source,
         "topology_sha256": topology.digest(),

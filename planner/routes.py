@@ -116,6 +116,22 @@ class Routes:
     def _spine_uses(self) -> "Uses":
         return _shared(self.spine_G, self.spine_links)
 
+    def pair_prices(self, price_R: Floats) -> Floats:
+        """Price [source, destination] of a byte between two GPUs, where a byte on resource r costs `price_R[r]`: the transpose of `resource_bytes`."""
+        count = len(self.node_G)
+        pair_K, resource_K = self._local_uses
+        price_GG = np.bincount(pair_K, price_R[resource_K], count * count).astype(np.float64).reshape(count, count)
+        same_switch_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
+        network_GG = (self.node_G[:, None] != self.node_G) & ~same_switch_GG
+        priced: list[tuple[npt.NDArray[np.bool_], Uses]] = [(same_switch_GG & ~np.eye(count, dtype=bool), self._nvlink_uses), (network_GG, self._nic_uses)]
+        for label_G, uses in ((self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
+            network_GG = network_GG & (label_G[:, None] != label_G)
+            priced.append((network_GG, uses))
+        for pairs_GG, (sources_K, out_K, destinations_K, in_K) in priced:
+            out_G, in_G = np.bincount(sources_K, price_R[out_K], count), np.bincount(destinations_K, price_R[in_K], count)
+            price_GG += np.where(pairs_GG, out_G[:, None] + in_G, 0.0)
+        return price_GG
+
 
 Uses = tuple[Ints, Ints, Ints, Ints]  # source GPUs and the resources they charge, destination GPUs and the resources they charge
 

@@ -21,7 +21,7 @@ from planner.errors import BadInput
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
-@click.option("--method", default="auto", show_default=True, help="linear, greedy, refine, cpsat or auto.")
+@click.option("--method", default="auto", show_default=True, help="linear, greedy, refine, remote, cpsat or auto.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
     "--budget",
@@ -30,6 +30,7 @@ from planner.errors import BadInput
     metavar="SECONDS",
     help="Wall-clock limit; plans may then differ from run to run.",
 )
+@click.option("--prove", is_flag=True, help="Spend half of the budget, or a counted effort, on proofs: exact bounds, and all placements where they are few.")
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
 @click.option("--tokens-per-rank", type=int, help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]")
 @click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.bound_time import PARTS
 from planner.constants import COMPUTE, DISPATCH
 from planner.cost import Cost
 from planner.memory import ledger
@@ -152,6 +153,8 @@ def _headline(plan: Plan) -> Text:
         _objective_line(plan),
         *_memory(problem, plan.origin.engine),
         f"bound: busiest GPUs are {plan.gap:.2%} above what any placement must carry; no placement is predicted below {human_seconds(plan.bound_seconds)}",
+        _gap_in_seconds(plan),
+        _proven(plan),
         verdict(plan),
     ]
     return Text("\n".join(lines))
@@ -178,6 +181,30 @@ def _objective_line(plan: Plan) -> str:
     judged = f", {human_seconds(held_out)} held-out" if held_out is not None else ""
     joined = " · re-splittable: shared experts join all GPUs" if plan.problem.resplittable else ""
     return f"objective ({over}): {human_seconds(plan.fitted_objective_seconds)} a step fitted{judged}{joined}"
+
+
+def _gap_in_seconds(plan: Plan) -> str:
+    """How much of the distance to the bound in seconds is dispatch, compute and combine, and what bounds each."""
+    parts = ", ".join(f"{part} {max(plan.gap_seconds[part], 0) / plan.bound_seconds:.1%} (bound by: {plan.time_bound.reason(part)})" for part in PARTS)
+    return f"the step is {max(plan.gap_seconds_share, 0):.1%} above that: {parts}"
+
+
+def _proven(plan: Plan) -> str:
+    layer_ids = plan.placement.layer_ids
+    claims = {"balance": plan.balanced_L, "time on the fitted load": plan.fastest_L, "the objective over windows": plan.optimal_L}
+    proven = {name: layer_ranges([layer for layer, holds in zip(layer_ids, rows, strict=True) if holds]) for name, rows in claims.items()}
+    return f"proven optimal for {'; for '.join(f'{name}: {layers}' for name, layers in proven.items())}"
+
+
+def layer_ranges(layers: list[int]) -> str:
+    """
+    >>> layer_ranges([0, 1, 2, 5]), layer_ranges([])
+    ('layers 0-2, 5', 'no layer')
+    """
+    starts = [layer for layer in layers if layer - 1 not in layers]
+    ends = [layer for layer in layers if layer + 1 not in layers]
+    spans = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(spans)}" if layers else "no layer"
 
 
 def _evidence(plan: Plan) -> Text:

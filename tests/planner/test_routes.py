@@ -211,3 +211,13 @@ def test_a_thousand_gpus_are_quick() -> None:
         topology.resource_bytes(np.ones((1024, 1024)))
         seconds.append(time.process_time() - begin)
     assert min(seconds) < 0.05
+
+
+@given(topology=machines(), seed=st.integers(0, 1000))
+def test_prices_of_pairs_are_the_transpose_of_loads(topology: Topology, seed: int) -> None:
+    """Bytes times the price of their route, over all pairs, are loads times the price of their resource, over all resources."""
+    drawn = np.random.default_rng(seed)
+    bytes_GG, price_R = drawn.random((topology.gpu_count, topology.gpu_count)), drawn.random(len(topology.resources))
+    price_GG = topology.routes.pair_prices(price_R)
+    assert np.diag(price_GG).tolist() == [0.0] * topology.gpu_count
+    assert (bytes_GG * price_GG).sum() == pytest.approx(topology.resource_bytes(bytes_GG) @ price_R)
