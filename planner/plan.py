@@ -35,6 +35,7 @@ class Origin:
     method: str = "given"
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, object] = field(default_factory=dict)
+    stopped: bool = False  # by Ctrl-C, before the search was over: the notes say when
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
 from planner.solve.settle import settle
 from planner.topology import Topology
+from planner.workers import Crew, Haste, solve_in_blocks
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
 AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
@@ -41,6 +42,7 @@ class Search:
     seed: int = 0
     budget_seconds: float | None = None
     progress: Progress | None = None
+    crew: Crew = Crew()
 
 
 def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
@@ -91,7 +93,11 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         proven_share_L=solved.bound_L if problem.replica_rule == "even" else None,
         held_out_load=held_out_load,
         baselines=baselines,
-        origin=replace(origin, notes=(*origin.notes, *_rule_notes(problem, solved.placement))),
+        origin=replace(
+            origin,
+            notes=(*origin.notes, *_rule_notes(problem, solved.placement), *((solved.stopped,) if solved.stopped else ())),
+            stopped=bool(solved.stopped),
+        ),
     )
 
 
@@ -103,15 +109,21 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 
 
 def _search(problem: Problem, search: Search) -> Solved:
-    settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
-    if search.method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
-        searched = in_expectation(problem)
-        found = auto.solve_with_bounds(searched, score=partial(mean_layer_seconds, searched, fitted_windows(searched)), **settings)
-        return replace(found, placement=_settled(problem, found.placement))
-    problem = in_expectation(problem)
-    if search.method == "cpsat":
+    searched = in_expectation(problem)
+    windows = affordable_windows(searched)
+    solve = partial(_solve_layers, method=search.method, seed=search.seed, windows=windows)
+    found = solve_in_blocks(searched, solve, search.crew, Haste(search.budget_seconds, search.progress), work=_search_work(searched, search, windows))
+    return replace(found, placement=_settled(problem, found.placement)) if search.method == "auto" else found
+
+
+def _solve_layers(problem: Problem, *, budget_seconds: float | None, progress: Progress | None, method: str, seed: int, windows: int) -> Solved:
+    """One block of layers, in whatever process it came to."""
+    settings: dict[str, Any] = {"seed": seed, "budget_seconds": budget_seconds, "progress": progress}
+    if method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
+        return auto.solve_with_bounds(problem, score=partial(mean_layer_seconds, problem, fitted_windows(problem, windows)), **settings)
+    if method == "cpsat":
         return cpsat.solve_with_bounds(problem, **settings)
-    placement = find_method(search.method)(problem, **settings)
+    placement = find_method(method)(problem, **settings)
     return Solved(placement, np.zeros(len(placement.layer_ids)))
 
 
@@ -132,10 +144,14 @@ def in_expectation(problem: Problem) -> Problem:
     return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
 
 
-def fitted_windows(problem: Problem) -> list[LoadProfile]:
-    """The fitted load in a few windows, one profile each; fewer where evaluating one is expensive."""
-    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
-    merged = merge_windows(problem.load, int(min(max(affordable, 1), MOST_WINDOWS)))
+def affordable_windows(problem: Problem) -> int:
+    """How many windows candidates are compared over; fewer where evaluating one is expensive."""
+    return int(min(max(WINDOW_WORK // cost_work(problem), 1), MOST_WINDOWS))
+
+
+def fitted_windows(problem: Problem, count: int | None = None) -> list[LoadProfile]:
+    """The fitted load in `count` windows, or as many as are affordable, one profile each."""
+    merged = merge_windows(problem.load, count or affordable_windows(problem))
     return [merged.with_windows([window]) for window in range(merged.windows)]
 
 
@@ -147,3 +163,11 @@ def mean_layer_seconds(problem: Problem, windows: list[LoadProfile], placement: 
 def _leaves_room(problem: Problem) -> bool:
     memory_G = np.array([gpu.model.memory_bytes for gpu in problem.topology.gpus])
     return bool((problem.free_bytes_G >= AUTO_FREE_SHARE * memory_G).all())
+
+
+def cost_work(problem: Problem) -> int:
+    return problem.gpus**2 * len(problem.model.placed_layer_ids)
+
+
+def _search_work(problem: Problem, search: Search, windows: int) -> float:
+    return float(cost_work(problem) * windows * 4)

@@ -23,6 +23,7 @@ from planner.problem import Problem, Workload
 from planner.solve import Progress
 from planner.topology import Topology
 from planner.topology_yaml import read_topology
+from planner.workers import Crew
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
@@ -48,6 +49,8 @@ class Question:
     replica_rule: str | None = None
     held_out: float = 1 / 3
     kv_floor_bytes: float = 0.0
+    workers: int | None = None  # None: as many processes as pay
+    ray: str | None = None  # address of a cluster to work on
 
 
 def answer(question: Question, progress: Progress | None = None) -> Plan:
@@ -60,7 +63,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
-    search = Search(question.method, question.seed, question.budget_seconds, progress)
+    search = Search(question.method, question.seed, question.budget_seconds, progress, Crew(question.workers, question.ray))
     redundant = question.redundant
     redundant_notes: tuple[str, ...] = ()
     if redundant is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, say
+from planner.cli.console import FILE, Interrupted, No, Refused, json_option, map_option, progress_bar, say
 from planner.cli.launching import check_live, launch_options, live_options, with_launcher
 from planner.errors import BadInput
 
@@ -34,10 +34,12 @@ from planner.errors import BadInput
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes that share the layers; the plan is the same for any number. [default: by size]")
+@click.option("--ray", metavar="ADDRESS", help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. Needs the extra 'ray'.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
 def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **flags: Any) -> None:
-    """Decide which expert sits in which slot of which GPU.
+    """Decide which expert sits in which slot of which GPU. Ctrl-C writes the best so far, with a note, and exits 130.
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
@@ -60,6 +62,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, **f
     say(plan_report(plan), plan_to_dict(plan), as_json)
     if output and not as_json:
         click.echo(f"wrote {output}")
+    if plan.origin.stopped:
+        raise Interrupted(f"interrupted; {f'{output} holds' if output else 'this is'} the best plan found so far")
 
 
 @click.command()
