@@ -71,24 +71,29 @@ class Routes:
         return hops + self.ingress[j]
 
     def resource_bytes(self, bytes_GG: Floats) -> Floats:
-        """Load [R] on every resource of the traffic matrix [source, destination]; the diagonal costs nothing.
+        """Load [R] on every resource of the traffic matrix [source, destination]; the diagonal costs nothing."""
+        return self.there_and_back(bytes_GG)[0]
 
-        Nothing is subtracted, only masked and summed: one entry of traffic gives exactly that entry on each resource of its route. A matrix of one row
-        stands for sources that all send alike, one of one column for destinations that all receive alike.
+    def there_and_back(self, bytes_GG: Floats) -> tuple[Floats, Floats]:
+        """Load [R] on every resource of the traffic matrix, and of its transpose, the way back.
+
+        Nothing is subtracted, only masked and summed: one entry of traffic gives exactly that entry on each resource of its route. A view that repeats
+        one row or one column (`numpy.broadcast_to`) is summed without being written out.
         """
         count = len(self.node_G)
-        if bytes_GG.ndim != 2 or not {bytes_GG.shape[0], bytes_GG.shape[1]} <= {1, count}:
+        if bytes_GG.shape != (count, count):
             raise ValueError(f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}")
-        whole_GG = np.broadcast_to(bytes_GG, (count, count))
         pair_K, resource_K = self._local_uses
-        load_R = np.bincount(resource_K, whole_GG[pair_K // count, pair_K % count], len(self.resources)).astype(np.float64)
+        i_K, j_K = pair_K // count, pair_K % count
+        there_R, back_R = (np.bincount(resource_K, bytes_GG[ends], len(self.resources)).astype(np.float64) for ends in ((i_K, j_K), (j_K, i_K)))
         source_K, target_K = self._nvlink_pairs
-        if len(source_K):
-            bytes_K = whole_GG[source_K, target_K]
-            _charge(load_R, np.bincount(source_K, bytes_K, count), np.bincount(target_K, bytes_K, count), self._nvlink_uses)
-        for crossing, uses in self._crossings:
-            _charge(load_R, *crossing.totals(bytes_GG), uses)
-        return load_R
+        bytes_K = bytes_GG[source_K, target_K]
+        tiers = [((np.bincount(source_K, bytes_K, count), np.bincount(target_K, bytes_K, count)), self._nvlink_uses)]
+        tiers += [(crossing.totals(bytes_GG), uses) for crossing, uses in self._crossings]
+        for (sent_G, received_G), uses in tiers:
+            _charge(there_R, sent_G, received_G, uses)
+            _charge(back_R, received_G, sent_G, uses)
+        return there_R, back_R
 
     @cached_property
     def _nvlink_pairs(self) -> tuple[Ints, Ints]:
@@ -147,13 +152,13 @@ class Crossing:
     gpus_beyond_C: Floats  # GPUs that a run reaches over the tier
 
     def totals(self, bytes_GG: Floats) -> tuple[Floats, Floats]:
-        """(sent_G, received_G) over the tier; see `Routes.resource_bytes` for the shapes of `bytes_GG`."""
+        """(sent_G, received_G) over the tier."""
         count = len(self.run_G)
-        if 1 in bytes_GG.shape:  # all send, or all receive, alike
-            bytes_G = np.broadcast_to(bytes_GG.ravel(), count)
+        if 0 in bytes_GG.strides:  # all send, or all receive, alike
+            bytes_G = bytes_GG[0] if bytes_GG.strides[0] == 0 else bytes_GG[:, 0]
             alike_G = np.einsum("dc,c->d", self.crosses_CC, np.add.reduceat(bytes_G, self.first_C))[self.run_G]
             own_G = bytes_G * self.gpus_beyond_C[self.run_G]
-            return (alike_G, own_G) if bytes_GG.shape[0] == 1 else (own_G, alike_G)
+            return (alike_G, own_G) if bytes_GG.strides[0] == 0 else (own_G, alike_G)
         if not bytes_GG.flags.c_contiguous and bytes_GG.flags.f_contiguous:  # the way back over the same tier; rows in memory are quick to sum
             return self.totals(bytes_GG.T)[::-1]
         if len(self.first_C) == count:
