@@ -1,5 +1,6 @@
 """From what a person asked to a judged plan: pose the problem, choose R, run a method, compare with doing nothing."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,13 +23,15 @@ from planner.solve import Progress, auto, cpsat, find_method
 from planner.solve.arrays import Solved
 from planner.solve.settle import settle
 from planner.topology import Topology
-from planner.workers import Crew, Haste, solve_in_blocks
+from planner.traffic import TRACED_TOKENS
+from planner.workers import BY_SIZE, Crew, Haste, solve_in_blocks
 
 AUTO_STEPS = 4  # how many values of R `--redundant auto` tries: the fewest, and one to three more slots a GPU
 AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most this share of the step more
 MOST_WINDOWS = 8  # over which candidates are compared
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
+AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 4, 1e-8, 5e-6  # about what a search looks at: placements, cells of a judgement, slots of a layer
 AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
 Pose = Callable[[int], Problem]
@@ -42,7 +45,7 @@ class Search:
     seed: int = 0
     budget_seconds: float | None = None
     progress: Progress | None = None
-    crew: Crew = Crew()
+    crew: Crew = BY_SIZE
 
 
 def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, *, replica_rule: str, kv_floor_bytes: float = 0.0) -> Pose:
@@ -112,7 +115,7 @@ def _search(problem: Problem, search: Search) -> Solved:
     searched = in_expectation(problem)
     windows = affordable_windows(searched)
     solve = partial(_solve_layers, method=search.method, seed=search.seed, windows=windows)
-    found = solve_in_blocks(searched, solve, search.crew, Haste(search.budget_seconds, search.progress), work=_search_work(searched, search, windows))
+    found = solve_in_blocks(searched, solve, search.crew, Haste(search.budget_seconds, search.progress), seconds=_search_seconds(searched, search, windows))
     return replace(found, placement=_settled(problem, found.placement)) if search.method == "auto" else found
 
 
@@ -146,7 +149,8 @@ def in_expectation(problem: Problem) -> Problem:
 
 def affordable_windows(problem: Problem) -> int:
     """How many windows candidates are compared over; fewer where evaluating one is expensive."""
-    return int(min(max(WINDOW_WORK // cost_work(problem), 1), MOST_WINDOWS))
+    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids))
+    return int(min(max(affordable, 1), MOST_WINDOWS))
 
 
 def fitted_windows(problem: Problem, count: int | None = None) -> list[LoadProfile]:
@@ -165,9 +169,14 @@ def _leaves_room(problem: Problem) -> bool:
     return bool((problem.free_bytes_G >= AUTO_FREE_SHARE * memory_G).all())
 
 
-def cost_work(problem: Problem) -> int:
-    return problem.gpus**2 * len(problem.model.placed_layer_ids)
-
-
-def _search_work(problem: Problem, search: Search, windows: int) -> float:
-    return float(cost_work(problem) * windows * 4)
+def _search_seconds(problem: Problem, search: Search, windows: int) -> float:
+    """About how long the search takes in one process, from its size alone: so that the choice of processes is the same on every machine."""
+    gpus, layers, placed = problem.gpus, len(problem.model.placed_layer_ids), problem.slots
+    sources = gpus if problem.replica_rule.startswith("nearest") else 1
+    cells = sources * placed + (gpus**2 if sources > 1 or problem.workload.transport == "node" else gpus)
+    if problem.load.trace is not None and problem.workload.transport in {"rank", "node"}:
+        cells += TRACED_TOKENS * problem.model.top_k * (problem.topology.node_count if sources > 1 else 1)
+    judging = AUTO_CANDIDATES * windows * layers * cells * CELL_SECONDS if search.method == "auto" else 0.0
+    small = problem.model.experts * gpus <= cpsat.SMALL_CELLS
+    proving = {"auto": auto.DETERMINISTIC_SECONDS if small else 0.0, "cpsat": cpsat.TOTAL_DETERMINISTIC_SECONDS}.get(search.method, 0.0)
+    return min(judging + layers * placed * SLOT_SECONDS + proving, search.budget_seconds or math.inf)

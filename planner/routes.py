@@ -85,10 +85,10 @@ class Routes:
             raise ValueError(f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}")
         pair_K, resource_K = self._local_uses
         i_K, j_K = pair_K // count, pair_K % count
-        there_R, back_R = (np.bincount(resource_K, bytes_GG[ends], len(self.resources)).astype(np.float64) for ends in ((i_K, j_K), (j_K, i_K)))
+        there_R, back_R = (_summed(resource_K, bytes_GG[ends], len(self.resources)) for ends in ((i_K, j_K), (j_K, i_K)))
         source_K, target_K = self._nvlink_pairs
         bytes_K = bytes_GG[source_K, target_K]
-        tiers = [((np.bincount(source_K, bytes_K, count), np.bincount(target_K, bytes_K, count)), self._nvlink_uses)]
+        tiers: list[tuple[tuple[Floats, Floats], Uses]] = [((_summed(source_K, bytes_K, count), _summed(target_K, bytes_K, count)), self._nvlink_uses)]
         tiers += [(crossing.totals(bytes_GG), uses) for crossing, uses in self._crossings]
         for (sent_G, received_G), uses in tiers:
             _charge(there_R, sent_G, received_G, uses)
@@ -178,6 +178,10 @@ def _crossing(apart: list[Ints], switch_G: Ints) -> Crossing:
     for label_G in apart:
         crosses_CC &= label_G[first_C][:, None] != label_G[first_C]
     return Crossing(crosses_CC.astype(np.float64), run_G, first_C, crosses_CC[:, run_G].sum(axis=1).astype(np.float64))
+
+
+def _summed(at_K: Ints, bytes_K: Floats, count: int) -> Floats:
+    return np.bincount(at_K, bytes_K, count).astype(np.float64)
 
 
 def _charge(load_R: Floats, sent_G: Floats, received_G: Floats, uses: Uses) -> None:

@@ -7,8 +7,8 @@ Owns joblib.
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,8 +21,8 @@ from planner.ray_cluster import joined
 from planner.solve import Progress, find_method
 from planner.solve.arrays import Solved
 
-BLOCK_WORK = 3e9  # cells of traffic and experts in one block: about a second, so that a bar moves and Ctrl-C finds layers that are done
-WORTH_PROCESSES = 2 * BLOCK_WORK  # a process takes half a second to start
+BLOCK_SECONDS = 1.0  # of work in one block, so that a bar moves and Ctrl-C finds layers that are done
+WORTH_PROCESSES_SECONDS = 3.0  # a process takes half a second to start
 BLOCKS_A_WORKER = 3  # at least, for the bar and so that no worker waits long for the last one
 
 
@@ -40,6 +40,9 @@ class Crew:
     ray: str | None = None
 
 
+BY_SIZE = Crew()
+
+
 @dataclass(frozen=True)
 class Haste:
     """A wall-clock limit in seconds, and whom to tell how far the work is."""
@@ -48,24 +51,28 @@ class Haste:
     progress: Progress | None = None
 
 
-def solve_in_blocks(problem: Problem, solve: SolveBlock, crew: Crew, haste: Haste, *, work: float) -> Solved:
-    """What `solve` answers for all layers. `work` is about how many cells it looks at in all: too little for processes stays in this one."""
+def solve_in_blocks(problem: Problem, solve: SolveBlock, crew: Crew, haste: Haste, *, seconds: float) -> Solved:
+    """What `solve` answers for all layers. `seconds`: about how long one process would take; too little for several stays in this one."""
+    done: dict[int, Solved] = {}
+    stopped = ""
     with joined(crew.ray) as cluster_cpus:
-        workers = crew.workers or cluster_cpus or (cpus() if work > WORTH_PROCESSES else 1)
-        blocks = blocks_of(problem, _block_count(workers, work, haste.budget_seconds))
+        workers = crew.workers or cluster_cpus or (cpus() if seconds > WORTH_PROCESSES_SECONDS else 1)
+        blocks = blocks_of(problem, _block_count(workers, seconds, haste.budget_seconds))
+        results = _apart(problem, solve, blocks, workers, crew, haste) if workers > 1 or crew.ray else _here(problem, solve, blocks, haste)
         began = time.monotonic()
-        done: dict[int, Solved] = {}
         try:
-            results = _apart(problem, solve, blocks, workers, crew, haste) if workers > 1 or crew.ray else _here(problem, solve, blocks, haste)
-            for number, solved in results:
-                done[number] = solved
-                if solved.stopped:
-                    raise KeyboardInterrupt  # noqa: TRY301 - it was pressed inside the block, which gave what it had
+            with closing(results):
+                for number, solved in results:
+                    done[number] = solved
+                    if solved.stopped:
+                        break
         except KeyboardInterrupt:
             if not done:
                 raise
-            return _put_together(problem, blocks, done, f"stopped by Ctrl-C after {time.monotonic() - began:.1f} s: the best so far")
-    return _put_together(problem, blocks, done)
+            stopped = "between blocks"
+    if stopped or any(solved.stopped for solved in done.values()):
+        stopped = f"stopped by Ctrl-C after {time.monotonic() - began:.0f} s: the best so far"
+    return _put_together(problem, blocks, done, stopped)
 
 
 def cpus() -> int:
@@ -73,14 +80,14 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _block_count(workers: int, work: float, budget_seconds: float | None) -> int:
+def _block_count(workers: int, seconds: float, budget_seconds: float | None) -> int:
     """One a worker under a budget, which each of them then has in full."""
     if budget_seconds is not None:
         return workers
-    return max(int(work / BLOCK_WORK), workers * BLOCKS_A_WORKER if workers > 1 else 1, 1)
+    return max(int(seconds / BLOCK_SECONDS), workers * BLOCKS_A_WORKER if workers > 1 else 1, 1)
 
 
-def _here(problem: Problem, solve: SolveBlock, blocks: list[range], haste: Haste) -> Iterator[tuple[int, Solved]]:
+def _here(problem: Problem, solve: SolveBlock, blocks: list[range], haste: Haste) -> Generator[tuple[int, Solved], None, None]:
     for number, rows in enumerate(blocks):
         progress = haste.progress and _part_of(haste.progress, number, len(blocks))
         yield number, solve(layers_of(problem, rows), budget_seconds=haste.budget_seconds, progress=progress)
@@ -90,7 +97,7 @@ def _part_of(progress: Progress, number: int, count: int) -> Progress:
     return lambda share, text: progress((number + share) / count, text if count == 1 else f"block {number + 1} of {count}: {text}")
 
 
-def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: int, crew: Crew, haste: Haste) -> Iterator[tuple[int, Solved]]:
+def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: int, crew: Crew, haste: Haste) -> Generator[tuple[int, Solved], None, None]:
     """Blocks as they are finished, in any order."""
     from joblib import Parallel, delayed, parallel_config
 
@@ -100,10 +107,9 @@ def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: in
         haste.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
     with parallel_config(**backend, n_jobs=workers, max_nbytes=None), _no_process_left(crew):
         tasks = (delayed(_numbered)(number, solve, layers_of(problem, rows), haste.budget_seconds) for number, rows in enumerate(blocks))
-        if crew.ray:  # its pool hands results back together: wave after wave
-            results = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
-        else:
-            results = Parallel(return_as="generator_unordered")(tasks)
+        # Ray's pool hands results back together: wave after wave
+        waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
+        results = waves if crew.ray else Parallel(return_as="generator_unordered")(tasks)
         for count, result in enumerate(results, start=1):
             if haste.progress:
                 haste.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
@@ -135,7 +141,7 @@ def _no_process_left(crew: Crew) -> Iterator[None]:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _put_together(problem: Problem, blocks: list[range], done: dict[int, Solved], stopped: str = "") -> Solved:
+def _put_together(problem: Problem, blocks: list[range], done: dict[int, Solved], stopped: str) -> Solved:
     """The rows of the blocks that are done, and `greedy`'s where they are not."""
     model = problem.model
     expert_LP = np.empty((len(model.placed_layer_ids), problem.slots), dtype=np.int64)

@@ -34,7 +34,9 @@ from planner.errors import BadInput
 @click.option("--replica-rule", help="even, nearest-static, hashed, round-robin, ...; the engine's own where it is not given.")
 @click.option("--held-out", type=float, default=1 / 3, show_default="1/3", help="Share of the load's windows kept for judging, not for fitting.")
 @click.option("--kv-floor", default="0 B", show_default=True, metavar="SIZE", help="Memory of each GPU to keep free, like '20 GB'.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes that share the layers; the plan is the same for any number. [default: by size]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes that share the layers; the plan is the same for any number. [default: by size]"
+)
 @click.option("--ray", metavar="ADDRESS", help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. Needs the extra 'ray'.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option

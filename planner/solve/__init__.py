@@ -48,9 +48,7 @@ def find_candidates(name: str) -> Candidates:
     """What a method offers: its `candidates`, or the one answer of its `solve`."""
     module = _found(name)
 
-    def only(
-        problem: "Problem", *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
-    ) -> "Iterator[Placement]":
+    def only(problem: "Problem", *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> "Iterator[Placement]":
         yield module.solve(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
 
     offered: Candidates = getattr(module, "candidates", only)
