@@ -1,6 +1,7 @@
 """A Ray cluster as joblib's workers. Owns ray. The cluster's machines need moeplan installed, in the same version."""
 
 import importlib.util
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ def joined(address: str | None, *, answer_seconds: float = ANSWER_SECONDS, join_
         _knock(address, answer_seconds)
     import ray
 
+    logging.getLogger("ray").setLevel(logging.ERROR)  # its import sets another
     _connect(address, join_seconds)
     try:
         from ray.util.joblib import register_ray
@@ -37,11 +39,11 @@ def joined(address: str | None, *, answer_seconds: float = ANSWER_SECONDS, join_
 def _knock(address: str, seconds: float) -> None:
     """Refuse an address that is none, or at which no port is open."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and colon and port.isdecimal()):
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
         raise BadInput(f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of its client server, or auto")
     try:
         socket.create_connection((host, int(port)), timeout=seconds).close()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise BadInput(f"--ray {address}: nothing answers there ({error}); start the cluster with 'ray start --head', or leave --ray out") from error
 
 
