@@ -55,9 +55,10 @@ engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)
 engines: $(READY) $(ENGINES_READY) ## ask SGLang and vLLM themselves about all that emit writes for them (Python 3.11; installs both once: 5 GB)
 	$(BIN)/python -m pytest -o faulthandler_timeout=900 tests/engines
 
-bench: $(READY) ## time the methods on fixed instances, beside vLLM's own policy (fetches its wheel, 340 MB, once)
+bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches their wheels, 380 MB, once)
 	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0
-	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl
+	@ls .cache/sglang-0.5.23-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache sglang==0.5.23
+	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl --peer .cache/sglang-0.5.23-*.whl
 
 docs: $(READY) ## write the generated pages: docs/cli.md, docs/structure.md
 	$(BIN)/python docs/make_cli_page.py

@@ -196,21 +196,28 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
 
 
 @click.command()
-@click.option("--method", "methods", multiple=True, default=("greedy", "refine"), show_default=True, help="Methods to time. Repeatable.")
-@click.option("--peer", "peer_wheel", type=FILE, help="A vLLM wheel; its own policy is run beside ours.")
-@click.option("--repeats", type=int, default=5, show_default=True)
+@click.option("--study", "studies", multiple=True, help="Study to run, like balance; all where none is given. Repeatable.")
+@click.option("--peer", "peer_wheels", multiple=True, type=FILE, help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.")
+@click.option("--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts.")
+@click.option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
 @json_option
-def bench(methods: tuple[str, ...], peer_wheel: Path | None, repeats: int, as_json: bool) -> None:
-    """Time the methods on fixed instances, beside a peer: seconds, gap to the bound, ratios.
+def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool) -> None:
+    """Our methods on fixed instances, beside a peer in the same run: seconds, gap to the bound, ratios.
 
-    Example: moeplan bench --method refine
+    Example: moeplan bench --study balance
     """
     from planner.bench import run_bench
-    from planner.report.bench import bench_table
+    from planner.files import write_atomic
+    from planner.report.bench import bench_tables
+    from planner.report.chart import quality_chart
 
+    if chart and studies and "balance" not in studies:
+        raise BadInput("--chart draws the study balance, which is not among those asked for; add --study balance")
     with progress_bar("bench") as progress:
-        rows = run_bench(methods, peer_wheel, repeats, progress)
-    say(bench_table(rows), [row._asdict() for row in rows], as_json)
+        tables = run_bench(studies, peer_wheels, repeats, progress)
+    if chart:
+        write_atomic(chart, quality_chart(tables["balance"].rows))
+    say(bench_tables(tables), {name: {"title": table.title, "rows": table.rows, "notes": table.notes} for name, table in tables.items()}, as_json)
 
 
 def _count_or_all(text: str) -> int | None:

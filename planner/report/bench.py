@@ -1,25 +1,49 @@
-"""Benchmark rows as a table."""
+"""Tables of the benchmark, for people: units from the names of the columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from rich.table import Table
+from rich.console import Group
+from rich.table import Table as RichTable
 
-from planner.bench import Row
+from planner.bench.frame import Table
 from planner.units import human_bytes, human_seconds
 
 
-def bench_table(rows: Sequence[Row]) -> Table:
-    table = Table(title="Synthetic loads, median of the repeats; gap = summed busiest-GPU load above the lower bound", title_justify="left")
-    for name in ("instance", "method", "time", "of vLLM's", "valid", "gap", "peak memory"):
-        table.add_column(name, justify="left" if name in ("instance", "method", "valid") else "right")
-    for row in rows:
-        table.add_row(
-            row.instance,
-            row.method,
-            human_seconds(row.seconds),
-            f"{row.ratio:.2f} x" if row.ratio is not None else "",
-            "yes" if row.valid else "NO",
-            f"{row.gap:.3%}" if row.gap is not None else "",
-            human_bytes(row.peak_bytes) if row.peak_bytes is not None else "",
-        )
-    return table
+def bench_tables(tables: Mapping[str, Table]) -> Group:
+    parts: list[RichTable | str] = []
+    for table in tables.values():
+        parts += [_drawn(table), *(f"Note: {note}" for note in table.notes), ""]
+    return Group(*parts)
+
+
+def _drawn(table: Table) -> RichTable:
+    drawn = RichTable(title=table.title, title_justify="left")
+    columns = list(table.rows[0]) if table.rows else []
+    for name in columns:
+        heading = name.removesuffix("_share").removesuffix("_bytes").replace("_", " ")
+        drawn.add_column("time" if name == "seconds" else heading, justify="left" if isinstance(table.rows[0][name], str) else "right")
+    for row in table.rows:
+        drawn.add_row(*(shown(name, row[name]) for name in columns))
+    return drawn
+
+
+def shown(name: str, value: object) -> str:
+    """
+    >>> shown("gap_share", 0.00501), shown("seconds", 0.0021), shown("of_peer", 0.5), shown("valid", True), shown("peak_bytes", None)
+    ('0.501%', '2.1 ms', '0.50 x', 'yes', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if not isinstance(value, float | int):
+        return str(value)
+    if name.endswith("seconds"):
+        return human_seconds(value)
+    if name.endswith("_bytes"):
+        return human_bytes(value)
+    if name.endswith("_share"):
+        return f"{value:.3%}"
+    if name.startswith("of_"):
+        return f"{value:.2f} x"
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
