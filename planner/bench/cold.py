@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.bench.frame import Instance, synthetic_problem
 from planner.files import write_json
@@ -25,8 +26,8 @@ class Run(NamedTuple):
     plan: dict[str, object]
 
 
-def solve_cold(instance: Instance, *flags: str) -> Run:
-    """`moeplan solve` on the instance with these further flags. CalledProcessError where it fails."""
+def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32] | None = None, sequence_tokens: int = 64) -> Run:
+    """`moeplan solve` on the instance with these further flags, on a trace in place of its counts where one is given. CalledProcessError where it fails."""
     problem = synthetic_problem(instance)
     with tempfile.TemporaryDirectory() as folder:
         config = {
@@ -34,7 +35,10 @@ def solve_cold(instance: Instance, *flags: str) -> Run:
             "hidden_size": 7168, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "torch_dtype": "bfloat16",
         }  # fmt: skip
         write_json(Path(folder) / "config.json", config)
-        np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
+        if traced_LTK is None:
+            np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
+        else:
+            np.savez(Path(folder) / "load.npz", topk_ids=traced_LTK, seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens))
         command = [sys.executable, "-m", "planner", "solve", "--model", f"{folder}/config.json", "--topology", instance.machine, "--json"]
         command += ["--load", f"{folder}/load.npz", "--redundant", str(problem.redundant), "-o", f"{folder}/plan.json", *flags]
         began = time.perf_counter()
