@@ -107,15 +107,18 @@ def _sorted_cells(cell_P: Ints) -> tuple[Ints, Ints, Ints]:
 def _traced_hits_X(share_C: Floats, cell_C: Ints, experts_TK: npt.NDArray[np.int32], shape_EX: tuple[int, int]) -> Floats:
     """Share of the tokens that hit each place, from the share of an expert's assignments that goes to each of its places; cells in order of expert."""
     experts, places = shape_EX
-    tokens, top_k = experts_TK.shape
-    expert_C, place_C = cell_C // places, cell_C % places
+    tokens = len(experts_TK)
+    expert_C, place_C, missed_C = cell_C // places, cell_C % places, 1 - share_C
     cells_E = np.bincount(expert_C, minlength=experts)
-    cells_A = cells_E[experts_TK.ravel()]  # of each assignment
-    first_A = (np.cumsum(cells_E) - cells_E)[experts_TK.ravel()]
-    cell_B = np.arange(cells_A.sum()) + np.repeat(first_A - (np.cumsum(cells_A) - cells_A), cells_A)  # every cell of every assignment
-    token_B = np.repeat(np.repeat(np.arange(tokens), top_k), cells_A)
+    first_E = np.cumsum(cells_E) - cells_E
     missed_TX = np.ones(tokens * places)
-    np.multiply.at(missed_TX, token_B * places + place_C[cell_B], (1 - share_C)[cell_B])
+    first_TK = first_E[experts_TK]  # most experts have one place: it takes no list of lists
+    np.multiply.at(missed_TX, (place_C[first_TK] + places * np.arange(tokens)[:, None]).ravel(), missed_C[first_TK].ravel())
+    token_A, k_A = np.nonzero((cells_E > 1)[experts_TK])
+    expert_A = experts_TK[token_A, k_A]
+    others_A = cells_E[expert_A] - 1
+    cell_B = np.arange(others_A.sum()) + np.repeat(first_E[expert_A] + 1 - (np.cumsum(others_A) - others_A), others_A)  # the other cells of these assignments
+    np.multiply.at(missed_TX, np.repeat(token_A, others_A) * places + place_C[cell_B], missed_C[cell_B])
     return np.asarray(1 - missed_TX.reshape(tokens, places).mean(axis=0))
 
 

@@ -1,6 +1,7 @@
 """A whole `moeplan solve` as a user starts it: a process of its own on generated files, timed, with its peak memory."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,9 +20,10 @@ TIMEOUT_SECONDS = 600
 
 
 class Run(NamedTuple):
-    """Wall-clock seconds, the largest resident memory of the process and its children together, and the plan file's content."""
+    """Wall-clock seconds, processor seconds and the largest resident memory of the process and its children together, and the plan file's content."""
 
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     plan: dict[str, object]
 
@@ -41,7 +43,7 @@ def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32
             np.savez(Path(folder) / "load.npz", topk_ids=traced_LTK, seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens))
         command = [sys.executable, "-m", "planner", "solve", "--model", f"{folder}/config.json", "--topology", instance.machine, "--json"]
         command += ["--load", f"{folder}/load.npz", "--redundant", str(problem.redundant), "-o", f"{folder}/plan.json", *flags]
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), _children_cpu_seconds()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             watch = _Watch(process.pid)
             code = process.wait(TIMEOUT_SECONDS)
@@ -49,7 +51,12 @@ def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32
         if code:
             raise subprocess.CalledProcessError(code, command)
         plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
-    return Run(seconds, watch.stop(), plan)
+    return Run(seconds, _children_cpu_seconds() - spent, watch.stop(), plan)
+
+
+def _children_cpu_seconds() -> float:
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 class _Watch:
