@@ -51,10 +51,6 @@ def topical_trace(instance: Instance, seed: int = 0) -> npt.NDArray[np.int32]:
     ids_LTK = np.empty((instance.layers, TRACED_TOKENS, instance.top_k), dtype=np.int32)
     for layer in range(instance.layers):
         taste_UE = draw.normal(0.0, instance.sigma, instance.experts) + draw.normal(0.0, 1.0, (TOPICS, instance.experts))
-        wish_TE = taste_UE[draw.integers(0, NOTES = (
-    "auto uses all CPUs where the size says that processes pay; the plan is the same for any number of workers",
-    "cpu_seconds: processor time of all processes, which other work on the machine stretches less than the wall clock",
-)
-TOPICS, TRACED_TOKENS)] + draw.gumbel(size=(TRACED_TOKENS, instance.experts))
+        wish_TE = taste_UE[draw.integers(0, TOPICS, TRACED_TOKENS)] + draw.gumbel(size=(TRACED_TOKENS, instance.experts))
         ids_LTK[layer] = np.argpartition(-wish_TE, instance.top_k, axis=1)[:, : instance.top_k]
     return ids_LTK
