@@ -83,7 +83,7 @@ def inclusion_E(share_E: Floats, top_k: int) -> Floats:
 def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
     """hit_SX: share of a source's tokens with at least one expert at place x (a GPU or a unit); exact over a trace, else from inclusion chances."""
     experts, expert_P = problem.model.experts, routing.expert_P
-    run_S = np.cumsum(np.append(False, (routing.share_SP[1:] != routing.share_SP[:-1]).any(axis=1)))  # neighbours on a node are mostly alike
+    run_S: Ints = np.cumsum(np.append(False, (routing.share_SP[1:] != routing.share_SP[:-1]).any(axis=1)))  # neighbours on a node are mostly alike
     share_SP = routing.share_SP[np.flatnonzero(np.diff(run_S, prepend=-1))]
     if routing.experts_TK is None:
         copies, order_P, starts_C = _sorted_cells(place_P * experts + expert_P)  # slots of one expert at one place: a token uses one of them
@@ -94,7 +94,8 @@ def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
     places = int(place_P.max()) + 1
     copies, order_P, starts_C = _sorted_cells(expert_P * places + place_P)
     share_SC = np.add.reduceat(share_SP[:, order_P], starts_C, axis=1)
-    return np.array([_traced_hits_X(share_C[share_C > 0], copies[share_C > 0], experts_TK, (experts, places)) for share_C in share_SC])[run_S]
+    hit_SX: Floats = np.array([_traced_hits_X(share_C[share_C > 0], copies[share_C > 0], experts_TK, (experts, places)) for share_C in share_SC])
+    return hit_SX[run_S]
 
 
 def _sorted_cells(cell_P: Ints) -> tuple[Ints, Ints, Ints]:

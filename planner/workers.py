@@ -29,7 +29,7 @@ BLOCKS_A_WORKER = 4  # at least, for the bar and so that no worker waits long fo
 class SolveBlock(Protocol):
     """Solves a problem of a few layers; it travels to other processes, so it must be picklable."""
 
-    def __call__(self, problem: Problem, *, budget_seconds: float | None, progress: Progress | None) -> Solved: ...
+    def __call__(self, problem: Problem, /, *, budget_seconds: float | None, progress: Progress | None) -> Solved: ...
 
 
 @dataclass(frozen=True)
