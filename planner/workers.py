@@ -138,7 +138,7 @@ def _no_process_left(crew: Crew) -> Iterator[None]:
         if not crew.ray:
             from joblib.externals.loky import get_reusable_executor
 
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def _put_together(problem: Problem, blocks: list[range], done: dict[int, Solved], stopped: str) -> Solved:
