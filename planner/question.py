@@ -63,7 +63,7 @@ def answer(question: Question, progress: Progress | None = None) -> Plan:
     workload = workload_for(question, model, topology, engine)
     replica_rule = question.replica_rule or (engine.REPLICA_RULE if engine else "even")
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, kv_floor_bytes=question.kv_floor_bytes)
-    search = Search(question.method, question.seed, question.budget_seconds, progress, Crew(question.workers, question.ray))
+    search = Search(question.method, question.seed, question.budget_seconds, progress, crew=Crew(question.workers, question.ray))
     redundant = question.redundant
     redundant_notes: tuple[str, ...] = ()
     if redundant is None:
