@@ -211,3 +211,14 @@ def test_a_thousand_gpus_are_quick() -> None:
         topology.resource_bytes(np.ones((1024, 1024)))
         seconds.append(time.process_time() - begin)
     assert min(seconds) < 0.05
+
+
+@given(machines(), st.integers(0, 2**32 - 1))
+def test_the_way_back_is_the_transpose(topology: Topology, seed: int) -> None:
+    """Of any matrix, and of views that repeat one row, which need not be written out to be summed."""
+    count = topology.gpu_count
+    whole_GG = np.random.default_rng(seed).integers(0, 1000, (count, count)).astype(np.float64)
+    for bytes_GG in (whole_GG, np.broadcast_to(whole_GG[:1], (count, count)), np.broadcast_to(whole_GG[:, :1], (count, count))):
+        there_R, back_R = topology.there_and_back(bytes_GG)
+        np.testing.assert_array_equal(there_R, topology.resource_bytes(bytes_GG.copy()))
+        np.testing.assert_array_equal(back_R, topology.resource_bytes(bytes_GG.T.copy()))
