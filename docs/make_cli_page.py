@@ -7,7 +7,8 @@ import click
 
 PAGE = Path(__file__).resolve().parent / "cli.md"
 HEAD = (
-    "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, 1 the plan or map failed its check, 2 the input cannot be used.\n"
+    "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, 1 the plan or map failed its check, 2 the input cannot be used, "
+    "130 Ctrl-C (`solve` writes the best plan found so far, with a note in it).\n"
 )
 
 

@@ -89,6 +89,8 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
     dispatch_bytes, combine_bytes = message_bytes(problem)
     rule = find_rule(problem.replica_rule)
     shares_LE = load.shares_LE
+    dispatch_phase = _Phase(problem, DISPATCH[problem.workload.transport], dispatch_bytes)
+    combine_phase = _Phase(problem, COMBINE[problem.workload.transport], combine_bytes)
     traced_L = load.trace.recorded_L if load.trace is not None else np.zeros(layers, dtype=bool)
     for layer, share_SP in enumerate(rule(placement, problem.situation(load))):
         traced_TK = load.trace.experts_LTK[layer] if load.trace is not None and traced_L[layer] else None
@@ -96,8 +98,9 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
         sent_SP, sent_GG = assignments_SP(problem, routing), messages_GG(problem, routing)
         received_P = sent_SP.sum(axis=0) * (problem.gpus if len(sent_SP) == 1 else 1)
         load_LG[layer] = received_P.reshape(problem.gpus, -1).sum(axis=1)
-        dispatch_L[layer], bottleneck = _phase_seconds(problem, sent_GG * dispatch_bytes, DISPATCH[problem.workload.transport])
-        combine_L[layer], _ = _phase_seconds(problem, sent_GG.T * combine_bytes, COMBINE[problem.workload.transport])
+        there_R, back_R = problem.topology.there_and_back(sent_GG)
+        dispatch_L[layer], bottleneck = dispatch_phase.seconds(there_R)
+        combine_L[layer], _ = combine_phase.seconds(back_R)
         compute_L[layer] = compute_seconds_G(problem, load_LG[layer], touched_slots_G(problem, routing)).max()
         cross_node_L[layer] = _cross_node_share(problem, sent_SP)
         bottlenecks.append(bottleneck)
@@ -105,13 +108,21 @@ def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None
     return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L, silent_L, problem.speed_G)
 
 
-def _phase_seconds(problem: Problem, bytes_GG: Floats, constants: PhaseConstants) -> tuple[float, str]:
-    bytes_R = problem.topology.resource_bytes(bytes_GG)
-    if not len(bytes_R) or not bytes_R.max() > 0:
-        return constants.start_seconds(problem.gpus), "start-up"
-    seconds_R = bytes_R / (problem.topology.capacity_R * efficiency_R(problem, constants))
-    slowest = int(seconds_R.argmax())
-    return constants.start_seconds(problem.gpus) + float(seconds_R[slowest]), problem.topology.resources[slowest].name
+class _Phase:
+    """One direction of the exchange: what does not depend on the layer."""
+
+    def __init__(self, problem: Problem, constants: PhaseConstants, message_bytes: float) -> None:
+        self._resources = problem.topology.resources
+        self._start_seconds = constants.start_seconds(problem.gpus)
+        self._messages_per_s_R = problem.topology.capacity_R * efficiency_R(problem, constants) / message_bytes
+
+    def seconds(self, messages_R: Floats) -> tuple[float, str]:
+        """Seconds of so many messages over each resource, and the one that is waited for."""
+        if not len(messages_R) or not messages_R.max() > 0:
+            return self._start_seconds, "start-up"
+        seconds_R = messages_R / self._messages_per_s_R
+        slowest = int(seconds_R.argmax())
+        return self._start_seconds + float(seconds_R[slowest]), self._resources[slowest].name
 
 
 def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
@@ -136,8 +147,7 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
 def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Floats:
     """Expert compute of each GPU for this many assignments and touched slots. A GPU's speed divides all but the fixed part, which is the host's."""
     dtype = "fp8" if problem.model.weight_dtype == "fp8" else "bf16"
-    peak_G = np.array([gpu.model.peak_flops_per_s(dtype) for gpu in problem.topology.gpus])
-    bandwidth_G = np.array([gpu.model.memory_bytes_per_s for gpu in problem.topology.gpus])
+    peak_G, bandwidth_G = problem.topology.peak_flops_per_s_G(dtype), problem.topology.memory_bytes_per_s_G
     compute_G = load_G * problem.model.flops_per_assignment / (peak_G * COMPUTE.flops_efficiency)
     memory_G = touched_G * problem.model.expert_bytes / (bandwidth_G * COMPUTE.memory_efficiency)
     return COMPUTE.fixed_seconds + np.maximum(compute_G, memory_G) / problem.topology.speed_G
@@ -145,8 +155,12 @@ def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Fl
 
 def _cross_node_share(problem: Problem, sent_SP: Floats) -> float:
     node_G = problem.node_G
-    node_P = np.repeat(node_G, problem.slots_per_gpu)
     if len(sent_SP) == 1:
+        node_P = np.repeat(node_G, problem.slots_per_gpu)
         sources_on_N = np.bincount(node_G)
         return float((sent_SP[0] * (1 - sources_on_N[node_P] / problem.gpus)).sum() / sent_SP.sum())
-    return float(sent_SP[node_G[:, None] != node_P[None, :]].sum() / sent_SP.sum())
+    starts_N = np.flatnonzero(np.diff(node_G, prepend=-1))
+    sent_NP = np.add.reduceat(sent_SP, starts_N, axis=0)
+    sent_NN = np.add.reduceat(sent_NP, starts_N * problem.slots_per_gpu, axis=1)
+    away_NN = node_G[starts_N][:, None] != node_G[starts_N]
+    return float(sent_NN[away_NN].sum() / sent_NN.sum())

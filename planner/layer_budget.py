@@ -14,9 +14,9 @@ from planner.curve import CurvePoint
 from planner.engines import engine_names, find_engine
 from planner.errors import Infeasible
 from planner.load_rows import spans
-from planner.planning import Search
 from planner.question import Question, posed
 from planner.redundancy import redundant_curve
+from planner.searching import Search
 from planner.solve import Progress
 from planner.units import human_seconds
 

@@ -57,6 +57,7 @@ class Origin:
     notes: tuple[str, ...] = ()
     curve: tuple[CurvePoint, ...] = ()  # over R, where R was chosen and not given
     provenance: Mapping[str, object] = field(default_factory=dict)
+    stopped: bool = False  # by Ctrl-C, before the search was over: the notes say when
 
 
 @dataclass(frozen=True, eq=False)

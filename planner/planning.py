@@ -1,18 +1,15 @@
 """From what a person asked to a judged plan: pose the problem, run a method, compare with doing nothing."""
 
-import math
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.cost import cost
 from planner.engines import default_placement
-from planner.errors import BadInput, Infeasible
+from planner.errors import BadInput
 from planner.load import LoadProfile
 from planner.load_split import split_notes
 from planner.model import ModelSpec
@@ -23,34 +20,12 @@ from planner.plan import PREVIOUS, Origin, Plan, judged
 from planner.problem import Problem, Workload, check_slots
 from planner.proving import Judge, Proof, prove
 from planner.replanning import Standing, chosen, restrained
-from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
-from planner.resplit import island_LG
-from planner.score import Windows, objective_seconds_L, windows_of
-from planner.shift import best_rows, joined, levelled
-from planner.solve import Progress, auto, cpsat, find_method, sparse
-from planner.solve.arrays import Solved, spread_nodes
-from planner.solve.disperse import disperse
-from planner.solve.packing import in_order
-from planner.solve.settle import settle
-from planner.survival import Survival
+from planner.replica import LARGEST_EXACT_TABLE, table_draws
+from planner.score import objective_seconds_L
+from planner.searching import Search, find_placement, fitted_windows, in_expectation, settled_rows
 from planner.topology import Topology
 
-SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
-LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
-PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
-
 Pose = Callable[[int], Problem]
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to look for an answer. A budget in seconds makes the answer depend on the machine; without one it does not."""
-
-    method: str = "auto"
-    seed: int = 0
-    budget_seconds: float | None = None
-    progress: Progress | None = None
-    prove: bool = False  # spend half of the budget, or a counted effort, on closing the gap to the bounds
 
 
 def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any) -> Pose:
@@ -88,6 +63,7 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
     if standing is not None:
         baselines[PREVIOUS] = (problem, standing.placement)
+    stopped = (proof.stopped,) if proof.stopped else ()
     return judged(
         problem,
         placement,
@@ -97,7 +73,8 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines=baselines,
         origin=replace(
             origin,
-            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, placement)),
+            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, placement), *stopped),
+            stopped=bool(proof.stopped),
         ),
         moves=None if standing is None else plan_moves(problem, standing.placement, placement, standing.source, standing.most_moves),
     )
@@ -134,11 +111,11 @@ def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
 def _prove(problem: Problem, search: Search) -> Proof:
     """The answer of the search with what is proven of it."""
     half = None if search.budget_seconds is None else search.budget_seconds / 2
-    solved = _search(problem, replace(search, budget_seconds=half) if search.prove else search)
+    solved = find_placement(problem, replace(search, budget_seconds=half) if search.prove else search)
     holds = problem.replica_rule == "even" and not (problem.survive and problem.survive.node)  # of every placement, not of those that spread alone
     known_L = solved.bound_L if holds else np.zeros_like(solved.bound_L)
-    proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool))
-    if not search.prove:
+    proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool), solved.stopped)
+    if not search.prove or solved.stopped:
         return proof
     if search.progress:
         search.progress(0.9, "proving")
@@ -149,93 +126,12 @@ def _prove(problem: Problem, search: Search) -> Proof:
     return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
 
 
-def _search(problem: Problem, search: Search) -> Solved:
-    found = _found(problem, search)
-    if problem.resplittable:
-        found = replace(found, placement=joined(problem, found.placement))  # whatever the method, and after settling
-        if problem.survive is not None and _apart_L(found.placement).any():
-            raise Infeasible(f"no rows were found that join all GPUs and survive the loss of {problem.survive}; drop --resplittable, or take more --redundant")
-    if problem.survive is None or search.method in LAYOUTS:
-        return found
-    return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
-
-
-def _dispersed(problem: Problem, survive: Survival, placement: Placement, progress: Progress | None) -> Placement:
-    """The placement, with the layers dispersed that this leaves as fast while nothing is lost, under the engine's own rule."""
-    node_G = problem.node_G if survive.node or spread_nodes(problem) is not None else None
-    dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G, progress), problem.gpus)
-    dispersed = Placement(dispersed_LP, placement.layer_ids, placement.gpus)
-    kept_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
-    if problem.resplittable:
-        kept_L &= ~_apart_L(dispersed)
-    return Placement(np.where(kept_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
-
-
-def _apart_L(placement: Placement) -> npt.NDArray[np.bool_]:
-    """Layers whose GPUs shared experts do not join."""
-    return np.asarray((island_LG(placement.expert_LP, placement.gpus) > 0).any(axis=1))
-
-
-def _found(problem: Problem, search: Search) -> Solved:
-    settings: dict[str, Any] = {"seed": search.seed, "budget_seconds": search.budget_seconds, "progress": search.progress}
-    searched = in_expectation(problem)
-    if search.method == "auto":
-        found = solve_by_objective(searched, fitted_windows(searched), settings)
-        return replace(found, placement=_settled(problem, found.placement))
-    if search.method == "cpsat":
-        return cpsat.solve_with_bounds(searched, **settings)
-    placement = find_method(search.method)(searched, **settings)
-    return Solved(placement, np.zeros(len(placement.layer_ids)))
-
-
-def solve_by_objective(problem: Problem, windows: Windows, settings: Mapping[str, Any]) -> Solved:
-    """The portfolio, compared by the problem's objective over these windows: what is fastest, not only what is balanced. Layers know nothing of each other."""
-    budget_seconds = settings["budget_seconds"]
-    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
-    score = partial(objective_seconds_L, problem, windows)
-    found = auto.solve_with_bounds(problem, score=score, **settings)
-    placement = found.placement
-    few_L = sparse.few_touched_L(problem)
-    if few_L.any() and time.monotonic() < stop:
-        cold_LP = np.where(few_L[:, None], sparse.solve(problem).expert_LP, placement.expert_LP)
-        placement = best_rows(placement, [Placement(cold_LP, placement.layer_ids, placement.gpus)], score)
-    if problem.resplittable:
-        placement = joined(problem, placement)
-    return replace(found, placement=levelled(problem, windows, placement, score, lambda: time.monotonic() < stop))
-
-
-def _settled(problem: Problem, placement: Placement) -> Placement:
-    """The placement, with the layers settled that this makes faster under the engine's own rule. Settling one layer changes no other.
-
-    Compared on the whole fitted load, not by windows: that left layers unsettled which gained on held-out load (docs/log.md).
-    """
-    if problem.replica_rule in SETTLED_BY_SEARCH or (problem.replica_rule == "nearest-static" and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE):
-        return placement
-    settled = settle(problem, placement)
-    if problem.objective.robust:  # the sum of the domains says nothing of the worst
-        windows = fitted_windows(problem)
-        faster_L = objective_seconds_L(problem, windows, settled) < objective_seconds_L(problem, windows, placement)
-    else:
-        faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
-    return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
-
-
 def _replanned(problem: Problem, standing: Standing, found: Placement) -> Placement:
     """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own rule, as far as the moves allow."""
     searched = in_expectation(problem)
     replanned = restrained(searched, standing, found, partial(objective_seconds_L, searched, fitted_windows(searched)))
-    settled = aligned(standing.placement, _settled(problem, replanned))
+    settled = aligned(standing.placement, settled_rows(problem, replanned))
     if (settled.expert_LP == replanned.expert_LP).all():
         return replanned
     most = standing.placement.expert_LP.size if standing.most_moves is None else standing.most_moves
     return chosen(standing.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most)
-
-
-def in_expectation(problem: Problem) -> Problem:
-    """The same problem under a rule that costs less to evaluate and has the same mean; a solver searches with it, the judge does not."""
-    return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
-
-
-def fitted_windows(problem: Problem) -> Windows:
-    """The fitted load in a few windows."""
-    return windows_of(problem, problem.load)

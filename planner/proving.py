@@ -41,6 +41,7 @@ class Proof:
     placement: Placement
     load_share_L: Floats
     optimal_L: npt.NDArray[np.bool_]
+    stopped: str = ""  # what is to be said where Ctrl-C cut the search short
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,16 +22,18 @@ from planner.model import ModelSpec
 from planner.objective import parse_objective
 from planner.plan import Origin, Plan
 from planner.plan_file import held_out_load, read_plan
-from planner.planning import Pose, Search, make_plan, poser
+from planner.planning import Pose, make_plan, poser
 from planner.previous import read_standing
 from planner.problem import Problem, Workload, least_redundant
 from planner.redundancy import redundant_curve
 from planner.replanning import Standing
 from planner.resplit import BestSplit, best_split
+from planner.searching import Search
 from planner.solve import Progress
 from planner.survival import Survival
 from planner.topology import Topology
 from planner.topology_yaml import read_topology
+from planner.workers import Crew
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
@@ -66,6 +68,8 @@ class Question:
     previous: Path | None = None  # the plan or map that runs: the answer is a re-plan of it
     most_moves: str | None = None  # '20', or '7%' of all slots
     prove: bool = False
+    workers: int | None = None  # None: as many processes as pay
+    ray: str | None = None  # address of a cluster to work on
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,7 @@ def posed(question: Question) -> Posed:
 def answer(question: Question, progress: Progress | None = None) -> Plan:
     """Look everything up, solve and judge."""
     asked = posed(question)
-    search = Search(question.method, question.seed, question.budget_seconds, progress, question.prove)
+    search = Search(question.method, question.seed, question.budget_seconds, progress, question.prove, Crew(question.workers, question.ray))
     origin = Origin(question.engine, question.method, asked.notes, provenance=asked.provenance)
     standing = find_standing(question, asked.model, asked.topology)
     redundant = question.redundant if standing is None else standing.placement.slots - asked.model.experts

@@ -8,9 +8,10 @@ from planner.cost import cost
 from planner.curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.errors import Infeasible
 from planner.load import LoadProfile
-from planner.planning import Pose, Search, fitted_windows, in_expectation
+from planner.planning import Pose
 from planner.problem import Problem
 from planner.score import objective_seconds_L
+from planner.searching import Search, fitted_windows, in_expectation
 from planner.solve import find_method
 
 MOST_POINTS = 16

@@ -71,27 +71,49 @@ class Routes:
         return hops + self.ingress[j]
 
     def resource_bytes(self, bytes_GG: Floats) -> Floats:
-        """Load [R] on every resource of the traffic matrix [source, destination]; the diagonal costs nothing.
+        """Load [R] on every resource of the traffic matrix [source, destination]; the diagonal costs nothing."""
+        return self.there_and_back(bytes_GG)[0]
 
-        Nothing is subtracted, only masked and summed: one entry of traffic gives exactly that entry on each resource of its route.
+    def there_and_back(self, bytes_GG: Floats) -> tuple[Floats, Floats]:
+        """Load [R] on every resource of the traffic matrix, and of its transpose, the way back.
+
+        Nothing is subtracted, only masked and summed: one entry of traffic gives exactly that entry on each resource of its route. A view that repeats
+        one row or one column (`numpy.broadcast_to`) is summed without being written out.
         """
         count = len(self.node_G)
         if bytes_GG.shape != (count, count):
             raise ValueError(f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}")
         pair_K, resource_K = self._local_uses
-        load_R = np.bincount(resource_K, bytes_GG.ravel()[pair_K], len(self.resources)).astype(np.float64)
-        same_switch_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
-        same_switch_GG[np.diag_indices(count)] = False
-        if same_switch_GG.any():
-            _charge(load_R, bytes_GG, same_switch_GG, self._nvlink_uses)
-        network_GG = (self.node_G[:, None] != self.node_G) & ~same_switch_GG
+        i_K, j_K = pair_K // count, pair_K % count
+        there_R, back_R = (_summed(resource_K, bytes_GG[ends], len(self.resources)) for ends in ((i_K, j_K), (j_K, i_K)))
+        source_K, target_K = self._nvlink_pairs
+        bytes_K = bytes_GG[source_K, target_K]
+        tiers: list[tuple[tuple[Floats, Floats], Uses]] = [((_summed(source_K, bytes_K, count), _summed(target_K, bytes_K, count)), self._nvlink_uses)]
+        tiers += [(crossing.totals(bytes_GG), uses) for crossing, uses in self._crossings]
+        for (sent_G, received_G), uses in tiers:
+            _charge(there_R, sent_G, received_G, uses)
+            _charge(back_R, received_G, sent_G, uses)
+        return there_R, back_R
+
+    @cached_property
+    def _nvlink_pairs(self) -> tuple[Ints, Ints]:
+        same_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
+        np.fill_diagonal(same_GG, val=False)
+        source_K, target_K = np.nonzero(same_GG)
+        return source_K, target_K
+
+    @cached_property
+    def _crossings(self) -> tuple[tuple["Crossing", "Uses"], ...]:
+        """For NICs, leaves and spines: the traffic that goes over them, and whom it charges."""
+        found: list[tuple[Crossing, Uses]] = []
+        apart: list[Ints] = [self.node_G]
         for label_G, uses in ((None, self._nic_uses), (self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
-            if label_G is not None:
-                network_GG &= label_G[:, None] != label_G
-            if not network_GG.any():
+            apart += [] if label_G is None else [label_G]
+            crossing = _crossing(apart, self.switch_G)
+            if not crossing.crosses_CC.any():
                 break
-            _charge(load_R, bytes_GG, network_GG, uses)
-        return load_R
+            found.append((crossing, uses))
+        return tuple(found)
 
     @cached_property
     def _local_uses(self) -> tuple[Ints, Ints]:
@@ -136,11 +158,52 @@ class Routes:
 Uses = tuple[Ints, Ints, Ints, Ints]  # source GPUs and the resources they charge, destination GPUs and the resources they charge
 
 
-def _charge(load_R: Floats, bytes_GG: Floats, mask_GG: npt.NDArray[np.bool_], uses: Uses) -> None:
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """Traffic that goes over one tier. Runs of GPUs in rank order that the tier does not tell apart are one row: C runs."""
+
+    crosses_CC: Floats  # 1 where traffic between two runs goes over the tier, else 0
+    run_G: Ints
+    first_C: Ints
+    gpus_beyond_C: Floats  # GPUs that a run reaches over the tier
+
+    def totals(self, bytes_GG: Floats) -> tuple[Floats, Floats]:
+        """(sent_G, received_G) over the tier."""
+        count = len(self.run_G)
+        if 0 in bytes_GG.strides:  # all send, or all receive, alike
+            bytes_G = bytes_GG[0] if bytes_GG.strides[0] == 0 else bytes_GG[:, 0]
+            alike_G = np.einsum("dc,c->d", self.crosses_CC, np.add.reduceat(bytes_G, self.first_C))[self.run_G]
+            own_G = bytes_G * self.gpus_beyond_C[self.run_G]
+            return (alike_G, own_G) if bytes_GG.strides[0] == 0 else (own_G, alike_G)
+        if not bytes_GG.flags.c_contiguous and bytes_GG.flags.f_contiguous:  # the way back over the same tier; rows in memory are quick to sum
+            return self.totals(bytes_GG.T)[::-1]
+        if len(self.first_C) == count:
+            over_GG = self.crosses_CC * bytes_GG
+            return over_GG.sum(axis=1), over_GG.sum(axis=0)
+        sent_GC, received_CG = np.add.reduceat(bytes_GG, self.first_C, axis=1), np.add.reduceat(bytes_GG, self.first_C, axis=0)
+        return (self.crosses_CC[self.run_G] * sent_GC).sum(axis=1), (self.crosses_CC[:, self.run_G] * received_CG).sum(axis=0)
+
+
+def _crossing(apart: list[Ints], switch_G: Ints) -> Crossing:
+    """Between GPUs that differ in every label of `apart` and share no NVLink switch."""
+    labels_KG = np.stack([*apart, switch_G])
+    run_G = np.cumsum(np.concatenate([[False], (labels_KG[:, 1:] != labels_KG[:, :-1]).any(axis=0)]))
+    first_C = np.flatnonzero(np.diff(run_G, prepend=-1))
+    switch_C = switch_G[first_C]
+    crosses_CC = ~((switch_C[:, None] == switch_C) & (switch_C >= 0))
+    for label_G in apart:
+        crosses_CC &= label_G[first_C][:, None] != label_G[first_C]
+    return Crossing(crosses_CC.astype(np.float64), run_G, first_C, crosses_CC[:, run_G].sum(axis=1).astype(np.float64))
+
+
+def _summed(at_K: Ints, bytes_K: Floats, count: int) -> Floats:
+    return np.bincount(at_K, bytes_K, count).astype(np.float64)
+
+
+def _charge(load_R: Floats, sent_G: Floats, received_G: Floats, uses: Uses) -> None:
     sources_K, out_K, destinations_K, in_K = uses
-    part_GG = np.where(mask_GG, bytes_GG, 0.0)
-    np.add.at(load_R, out_K, part_GG.sum(axis=1)[sources_K])
-    np.add.at(load_R, in_K, part_GG.sum(axis=0)[destinations_K])
+    np.add.at(load_R, out_K, sent_G[sources_K])
+    np.add.at(load_R, in_K, received_G[destinations_K])
 
 
 def _flat(paths: tuple[tuple[int, ...], ...]) -> tuple[Ints, Ints]:

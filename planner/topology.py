@@ -121,6 +121,22 @@ class Topology:
         labels = zip(self.node_G.tolist(), self.index_G.tolist(), self.domain_G.tolist(), models, strict=True)
         return tuple(Gpu(rank, *label) for rank, label in enumerate(labels))
 
+    @cached_property
+    def memory_bytes_per_s_G(self) -> npt.NDArray[np.float64]:
+        return _fixed(np.array([gpu.model.memory_bytes_per_s for gpu in self.gpus]))
+
+    def peak_flops_per_s_G(self, dtype: str) -> npt.NDArray[np.float64]:
+        """Dense peak of each GPU for `dtype`, or for the next wider type that it has."""
+        models, model_G = self._models
+        return np.array([model.peak_flops_per_s(dtype) for model in models])[model_G]
+
+    @cached_property
+    def _models(self) -> tuple[tuple[GpuModel, ...], npt.NDArray[np.int64]]:
+        """The GPU models there are, and which of them each GPU is of."""
+        index = {name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in self.gpus))}
+        models = {gpu.model.name: gpu.model for gpu in self.gpus}
+        return tuple(models[name] for name in index), _fixed(np.array([index[gpu.model.name] for gpu in self.gpus]))
+
     def route(self, i: int, j: int) -> tuple[int, ...]:
         """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j. The rules are in planner/routes.py."""
         return self.routes.route(i, j)
@@ -128,6 +144,10 @@ class Topology:
     def resource_bytes(self, bytes_GG: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Load [R] on every resource of a traffic matrix [source, destination]; the diagonal costs nothing."""
         return self.routes.resource_bytes(bytes_GG)
+
+    def there_and_back(self, bytes_GG: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The same, and the load of the transpose: what was sent comes back the way it went."""
+        return self.routes.there_and_back(bytes_GG)
 
     def select(self, nodes: int, gpus_per_node: int | None = None) -> "Topology":
         """The first `nodes` nodes, and the first `gpus_per_node` GPUs of each. Leaf uplinks shrink with the NICs below them: the job's share."""

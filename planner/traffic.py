@@ -82,22 +82,45 @@ def inclusion_E(share_E: Floats, top_k: int) -> Floats:
 
 def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
     """hit_SX: share of a source's tokens with at least one expert at place x (a GPU or a unit); exact over a trace, else from inclusion chances."""
-    experts = problem.model.experts
+    experts, expert_P = problem.model.experts, routing.expert_P
+    run_S: Ints = np.cumsum(np.append(False, (routing.share_SP[1:] != routing.share_SP[:-1]).any(axis=1)))  # neighbours on a node are mostly alike
+    share_SP = routing.share_SP[np.flatnonzero(np.diff(run_S, prepend=-1))]
     if routing.experts_TK is None:
-        copies, copy_P = np.unique(place_P * experts + routing.expert_P, return_inverse=True)  # slots of one expert at one place: a token uses one of them
-        order_P = np.argsort(copy_P, kind="stable")
+        copies, order_P, starts_C = _sorted_cells(place_P * experts + expert_P)  # slots of one expert at one place: a token uses one of them
         chance_E = inclusion_E(routing.share_E, problem.model.top_k)
-        chance_SP = chance_E[routing.expert_P] * routing.share_SP
-        chance_SC = np.add.reduceat(chance_SP[:, order_P], np.searchsorted(copy_P[order_P], np.arange(len(copies))), axis=1)
-        return _hit_chance_SX(chance_SC, copies // experts, float(chance_E.sum()))
+        chance_SC = np.add.reduceat((chance_E[expert_P] * share_SP)[:, order_P], starts_C, axis=1)
+        return np.asarray(_hit_chance_SX(chance_SC, copies // experts, float(chance_E.sum()))[run_S])
     experts_TK = routing.experts_TK[:: max(len(routing.experts_TK) // TRACED_TOKENS, 1)]
     places = int(place_P.max()) + 1
-    hit_SX = np.empty((len(routing.share_SP), places))
-    for source, share_P in enumerate(routing.share_SP):
-        to_place_EX = np.zeros((experts, places))
-        np.add.at(to_place_EX, (routing.expert_P, place_P), share_P)
-        hit_SX[source] = (1 - (1 - to_place_EX)[experts_TK].prod(axis=1)).mean(axis=0)
-    return hit_SX
+    copies, order_P, starts_C = _sorted_cells(expert_P * places + place_P)
+    share_SC = np.add.reduceat(share_SP[:, order_P], starts_C, axis=1)
+    hit_SX: Floats = np.array([_traced_hits_X(share_C[share_C > 0], copies[share_C > 0], experts_TK, (experts, places)) for share_C in share_SC])
+    return hit_SX[run_S]
+
+
+def _sorted_cells(cell_P: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct cells in order, the slots in order of cell, and where each cell begins among them."""
+    order_P = np.argsort(cell_P, kind="stable")
+    cells_C, starts_C = np.unique(cell_P[order_P], return_index=True)
+    return cells_C, order_P, starts_C
+
+
+def _traced_hits_X(share_C: Floats, cell_C: Ints, experts_TK: npt.NDArray[np.int32], shape_EX: tuple[int, int]) -> Floats:
+    """Share of the tokens that hit each place, from the share of an expert's assignments that goes to each of its places; cells in order of expert."""
+    experts, places = shape_EX
+    tokens = len(experts_TK)
+    expert_C, place_C, missed_C = cell_C // places, cell_C % places, 1 - share_C
+    cells_E = np.bincount(expert_C, minlength=experts)
+    first_E = np.cumsum(cells_E) - cells_E
+    missed_TX = np.ones(tokens * places)
+    first_TK = first_E[experts_TK]  # most experts have one place: it takes no list of lists
+    np.multiply.at(missed_TX, (place_C[first_TK] + places * np.arange(tokens)[:, None]).ravel(), missed_C[first_TK].ravel())
+    token_A, k_A = np.nonzero((cells_E > 1)[experts_TK])
+    expert_A = experts_TK[token_A, k_A]
+    others_A = cells_E[expert_A] - 1
+    cell_B = np.arange(others_A.sum()) + np.repeat(first_E[expert_A] + 1 - (np.cumsum(others_A) - others_A), others_A)  # the other cells of these assignments
+    np.multiply.at(missed_TX, np.repeat(token_A, others_A) * places + place_C[cell_B], missed_C[cell_B])
+    return np.asarray(1 - missed_TX.reshape(tokens, places).mean(axis=0))
 
 
 def _hit_chance_SX(chance_SC: Floats, place_C: Ints, top_k: float) -> Floats:
@@ -116,9 +139,11 @@ def _hit_chance_SX(chance_SC: Floats, place_C: Ints, top_k: float) -> Floats:
 
 def _two_hops(hits_GG: Floats, hits_GU: Floats, unit_G: Ints) -> Floats:
     """First hop to the GPU of the same index in each other unit that is hit, second from there to each GPU hit."""
-    gpus = len(unit_G)
-    members = [np.flatnonzero(unit_G == unit) for unit in range(int(unit_G.max()) + 1)]
+    gpus, size_U = len(unit_G), np.bincount(unit_G)
+    if (size_U == size_U[0]).all() and (np.diff(unit_G) >= 0).all():
+        return _two_hops_of_equal_units(hits_GG, hits_GU, len(size_U))
     index_G = np.empty(gpus, dtype=np.int64)
+    members = [np.flatnonzero(unit_G == unit) for unit in range(len(size_U))]
     for member in members:
         index_G[member] = np.arange(len(member))
     sent_GG = np.zeros((gpus, gpus))
@@ -129,6 +154,22 @@ def _two_hops(hits_GG: Floats, hits_GU: Floats, unit_G: Ints) -> Floats:
         np.add.at(sent_GG, (forwarder[:, None], member[None, :]), hits_GG[np.ix_(outside, member)])
         sent_GG[np.ix_(member, member)] += hits_GG[np.ix_(member, member)]
     return sent_GG
+
+
+def _two_hops_of_equal_units(hits_GG: Floats, hits_GU: Floats, units: int) -> Floats:
+    """The same in whole-array steps, with a GPU as (unit, index in it)."""
+    gpus = len(hits_GG)
+    size, unit_U, index_I = gpus // units, np.arange(units), np.arange(gpus // units)
+    hits_UIUI = hits_GG.reshape(units, size, units, size).copy()
+    own_UII = hits_UIUI[unit_U, :, unit_U].copy()
+    hits_UIUI[unit_U, :, unit_U] = 0.0
+    forwarded_UII = hits_UIUI.sum(axis=0).transpose(1, 0, 2)  # [unit, index of the forwarder, index of the receiver]
+    over_UIU = hits_GU.reshape(units, size, units).copy()
+    over_UIU[unit_U, :, unit_U] = 0.0
+    sent_UIUI = np.zeros((units, size, units, size))
+    sent_UIUI[:, index_I, :, index_I] = over_UIU.transpose(1, 0, 2)
+    sent_UIUI[unit_U, :, unit_U] += own_UII + forwarded_UII
+    return sent_UIUI.reshape(gpus, gpus)
 
 
 def _allgather(problem: Problem) -> Floats:

@@ -1,6 +1,7 @@
 """A whole `moeplan solve` as a user starts it: a process of its own on generated files, timed, with its peak memory."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.bench.frame import Instance, synthetic_problem
 from planner.files import write_json
@@ -18,15 +20,16 @@ TIMEOUT_SECONDS = 600
 
 
 class Run(NamedTuple):
-    """Wall-clock seconds, the largest resident memory of the process and its children together, and the plan file's content."""
+    """Wall-clock seconds, processor seconds and the largest resident memory of the process and its children together, and the plan file's content."""
 
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     plan: dict[str, object]
 
 
-def solve_cold(instance: Instance, *flags: str) -> Run:
-    """`moeplan solve` on the instance with these further flags. CalledProcessError where it fails."""
+def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32] | None = None, sequence_tokens: int = 64) -> Run:
+    """`moeplan solve` on the instance with these further flags, on a trace in place of its counts where one is given. CalledProcessError where it fails."""
     problem = synthetic_problem(instance)
     with tempfile.TemporaryDirectory() as folder:
         config = {
@@ -34,10 +37,13 @@ def solve_cold(instance: Instance, *flags: str) -> Run:
             "hidden_size": 7168, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "torch_dtype": "bfloat16",
         }  # fmt: skip
         write_json(Path(folder) / "config.json", config)
-        np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
+        if traced_LTK is None:
+            np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
+        else:
+            np.savez(Path(folder) / "load.npz", topk_ids=traced_LTK, seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens))
         command = [sys.executable, "-m", "planner", "solve", "--model", f"{folder}/config.json", "--topology", instance.machine, "--json"]
         command += ["--load", f"{folder}/load.npz", "--redundant", str(problem.redundant), "-o", f"{folder}/plan.json", *flags]
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), _children_cpu_seconds()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             watch = _Watch(process.pid)
             code = process.wait(TIMEOUT_SECONDS)
@@ -45,7 +51,12 @@ def solve_cold(instance: Instance, *flags: str) -> Run:
         if code:
             raise subprocess.CalledProcessError(code, command)
         plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
-    return Run(seconds, watch.stop(), plan)
+    return Run(seconds, _children_cpu_seconds() - spent, watch.stop(), plan)
+
+
+def _children_cpu_seconds() -> float:
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 class _Watch:

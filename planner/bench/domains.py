@@ -13,10 +13,11 @@ from planner.load_split import split_windows
 from planner.objective import Objective
 from planner.placement import Placement
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem, Workload, check_slots
 from planner.rules import violations
 from planner.score import objective_seconds_L, windows_of
+from planner.searching import Search
 from planner.solve import Progress, find_method
 from planner.topology_yaml import read_topology
 

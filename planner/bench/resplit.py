@@ -8,10 +8,11 @@ from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_pro
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.resplit import best_split
 from planner.rules import violations
+from planner.searching import Search
 from planner.solve import Progress
 
 TITLE = "Drift: log-loads follow x' = rho x + sqrt(1 - rho^2) noise; a plan of this window on the next, even split and weights solved for that window"

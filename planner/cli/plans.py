@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, No, Refused, json_option, map_option, progress_bar, ranks_option, say
+from planner.cli.console import FILE, Interrupted, No, Refused, json_option, map_option, progress_bar, ranks_option, say
 from planner.cli.launching import check_live, launch_options, live_options, with_launcher
 from planner.errors import BadInput
 
@@ -44,10 +44,14 @@ from planner.errors import BadInput
 @click.option("--survive", metavar="F|node", help="Keep a slot of every expert when any F GPUs, or any one node, are lost.")
 @click.option("--from", "previous", type=FILE, metavar="PLAN|MAP", help="Plan or engine map that runs now: plan not far from it, and print the moves.")
 @click.option("--max-moves", "most_moves", metavar="N|SHARE%", help="With --from: slots of all layers that may get an expert new to their GPU. [default: any]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes that share the layers; the plan is the same for any number. [default: by size]"
+)
+@click.option("--ray", metavar="ADDRESS", help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. Needs the extra 'ray'.")
 @click.option("-o", "--output", type=FILE, help="Plan file to write.")
 @json_option
 def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, survive: str | None, **flags: Any) -> None:
-    """Decide which expert sits in which slot of which GPU.
+    """Decide which expert sits in which slot of which GPU. Ctrl-C writes the best so far, with a note, and exits 130.
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
@@ -72,6 +76,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, sur
     say(plan_report(plan), plan_to_dict(plan), as_json)
     if output and not as_json:
         click.echo(f"wrote {output}")
+    if plan.origin.stopped:
+        raise Interrupted(f"interrupted; {f'{output} holds' if output else 'this is'} the best plan found so far")
 
 
 @click.command()

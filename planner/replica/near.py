@@ -16,10 +16,11 @@ def nearest(placement: Placement, situation: Situation) -> Iterator[Shares]:
     experts = situation.model.experts
     for expert_P in placement.expert_LP:
         nearest_GE = nearest_slots(expert_P, experts, placement.slots_per_gpu, situation.node_G)
-        replicas_E = np.bincount(expert_P, minlength=experts)
-        slot_P = np.arange(placement.slots)
-        chosen_GP = nearest_GE[:, expert_P]
-        yield np.where(chosen_GP == slot_P, 1.0, np.where(chosen_GP < 0, 1.0 / replicas_E[expert_P], 0.0))
+        even_E = 1.0 / np.maximum(np.bincount(expert_P, minlength=experts), 1)
+        share_GP = np.where(nearest_GE < 0, even_E, 0.0)[:, expert_P]
+        rank_K, expert_K = np.nonzero(nearest_GE >= 0)
+        share_GP[rank_K, nearest_GE[rank_K, expert_K]] = 1.0
+        yield share_GP
 
 
 def nearest_dynamic(placement: Placement, situation: Situation) -> Iterator[Shares]:

@@ -7,10 +7,11 @@ from planner.curve import CurvePoint, chosen, levelled_off
 from planner.errors import Infeasible
 from planner.load import LoadProfile
 from planner.plan_file import plan_to_dict
-from planner.planning import Search, poser
+from planner.planning import poser
 from planner.problem import Workload
 from planner.question import Question, answer
 from planner.redundancy import Curve, redundant_curve
+from planner.searching import Search
 from planner.survival import Survival
 from tests.strategies import cluster, small_model
 

@@ -11,11 +11,12 @@ from planner.load import LoadProfile
 from planner.moving import moves_L, replayed
 from planner.placement import Placement
 from planner.plan import PREVIOUS, Origin, Plan
-from planner.planning import Search, fitted_windows, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.replanning import ASSUMED_DRIFT, Standing, drift_of, restrained
 from planner.rules import violations
 from planner.score import objective_seconds_L
+from planner.searching import Search, fitted_windows
 from planner.solve import find_method
 from tests.strategies import problem_of, problems
 

@@ -13,10 +13,11 @@ from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan import Origin
 from planner.plan_file import plan_from_dict, plan_to_dict
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.resplit import best_split, island_LG, islands_L
 from planner.rules import violations
+from planner.searching import Search
 from tests.planner.small import placed, question, random_row
 from tests.strategies import problem_of, problems
 

@@ -221,3 +221,14 @@ def test_prices_of_pairs_are_the_transpose_of_loads(topology: Topology, seed: in
     price_GG = topology.routes.pair_prices(price_R)
     assert np.diag(price_GG).tolist() == [0.0] * topology.gpu_count
     assert (bytes_GG * price_GG).sum() == pytest.approx(topology.resource_bytes(bytes_GG) @ price_R)
+
+
+@given(machines(), st.integers(0, 2**32 - 1))
+def test_the_way_back_is_the_transpose(topology: Topology, seed: int) -> None:
+    """Of any matrix, and of views that repeat one row, which need not be written out to be summed."""
+    count = topology.gpu_count
+    whole_GG = np.random.default_rng(seed).integers(0, 1000, (count, count)).astype(np.float64)
+    for bytes_GG in (whole_GG, np.broadcast_to(whole_GG[:1], (count, count)), np.broadcast_to(whole_GG[:, :1], (count, count))):
+        there_R, back_R = topology.there_and_back(bytes_GG)
+        np.testing.assert_array_equal(there_R, topology.resource_bytes(bytes_GG.copy()))
+        np.testing.assert_array_equal(back_R, topology.resource_bytes(bytes_GG.T.copy()))

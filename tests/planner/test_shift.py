@@ -15,12 +15,13 @@ from planner.objective import Objective
 from planner.placement import Placement
 from planner.plan import Origin, Plan
 from planner.plan_file import plan_to_dict
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.report.plan import plan_report
 from planner.resplit import islands_L
 from planner.rules import violations
 from planner.score import objective_seconds_L, windows_of
+from planner.searching import Search
 from planner.shift import levelled
 from planner.solve import find_method
 from tests.strategies import problem_of

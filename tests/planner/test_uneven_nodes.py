@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from planner.bound import load_bound
 from planner.cost import cost
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import TRANSPORTS, Problem
 from planner.rules import violations
+from planner.searching import Search
 from planner.solve import find_method, method_names
 from tests.planner.engines.examples import machine
 from tests.planner.small import question

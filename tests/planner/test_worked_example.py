@@ -10,9 +10,10 @@ from planner.cost import cost
 from planner.load import LoadProfile
 from planner.objective import Objective
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.score import objective_seconds_L, windows_of
+from planner.searching import Search
 from tests.planner.engines.examples import machine
 from tests.planner.small import placed, question
 

@@ -17,7 +17,7 @@ from planner.solve.packing import peaks
 
 SMALL_CELLS = 600  # experts x GPUs of a layer that is tried whole
 CLOSE = 5e-4  # above its bound a large layer is left alone
-WORST_LAYERS = 40  # that are worked on; the rest stay as swaps and moves left them
+MOST_LARGE_LAYERS = 40  # that get all rounds; where the model has more, each gets fewer
 TOTAL_DETERMINISTIC_SECONDS = 12.0  # over small layers
 MOST_A_LAYER = 2.0
 ROUNDS, A_ROUND = 30, 0.03  # of a large layer: deterministic seconds each
@@ -36,7 +36,7 @@ def solve_with_bounds(
     progress: Progress | None = None,
     deterministic_seconds: float = TOTAL_DETERMINISTIC_SECONDS,
 ) -> Solved:
-    """Layers with the largest gap first, layers of equal load once.
+    """Layers with the largest gap first, layers of equal load once. A layer's effort follows from the model's size alone, not from the other rows at hand.
 
     `deterministic_seconds` is the solver's own measure of effort, over small layers; `budget_seconds` is a wall-clock limit, and an answer that it
     cut short is not reproducible.
@@ -52,8 +52,9 @@ def solve_with_bounds(
     small = problem.model.experts * gpus <= SMALL_CELLS
     first_L = first_alike(load_LE)
     rows = np.flatnonzero((peak_L > bound_L * (1 + (1e-9 if small else CLOSE))) & (first_L == np.arange(len(first_L))))
-    rows = rows[np.argsort(-(peak_L / bound_L)[rows], kind="stable")][:WORST_LAYERS]
-    each = min(MOST_A_LAYER, deterministic_seconds / max(len(rows), 1))
+    rows = rows[np.argsort(-(peak_L / bound_L)[rows], kind="stable")]
+    each = min(MOST_A_LAYER, deterministic_seconds / problem.model.layers)
+    rounds = -(-ROUNDS * min(MOST_LARGE_LAYERS, problem.model.layers) // problem.model.layers)
     for done, row in enumerate(rows.tolist()):
         left = None if stop is None else (stop - time.monotonic()) / (len(rows) - done)
         if left is not None and left <= 0:
@@ -66,8 +67,8 @@ def solve_with_bounds(
             answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, **limits, node_G=node_G, start_P=expert_LP[row], effort=effort)
             expert_LP[row], bound_L[row] = answer.expert_P, max(bound_L[row], answer.bound)
         else:
-            goal, effort = bound_L[row] * (1 + CLOSE), Effort(A_ROUND, None if left is None else left / ROUNDS, seed)
-            expert_LP[row] = improve(load_LE[row], expert_LP[row], gpus, goal=goal, rounds=ROUNDS, node_G=node_G, effort=effort)
+            goal, effort = bound_L[row] * (1 + CLOSE), Effort(A_ROUND, None if left is None else left / rounds, seed)
+            expert_LP[row] = improve(load_LE[row], expert_LP[row], gpus, goal=goal, rounds=rounds, node_G=node_G, effort=effort)
     return Solved(placement_of(problem, expert_LP[first_L]), (bound_L / load_LE.sum(axis=1))[first_L])
 
 

@@ -14,10 +14,11 @@ from planner.cost import Cost, cost
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem
 from planner.replica import RULES
 from planner.rules import violations
+from planner.searching import Search
 from planner.solve import cpsat, find_method
 from planner.solve.settle import settle
 from tests.planner.engines.examples import TINY, machine, question, random_placement

@@ -7,8 +7,9 @@ from planner.cost import cost
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.plan import Origin
-from planner.planning import Search, make_plan
+from planner.planning import make_plan
 from planner.problem import Problem, Workload
+from planner.searching import Search
 from planner.solve import find_method
 from planner.solve.sparse import few_touched_L
 from tests.planner.engines.examples import machine
