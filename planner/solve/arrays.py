@@ -22,6 +22,7 @@ class Solved:
 
     placement: Placement
     bound_L: npt.NDArray[np.float64]
+    stopped: str = ""  # where Ctrl-C cut the search short: what is to be said of that
 
 
 def spread_nodes(problem: Problem) -> npt.NDArray[np.int64] | None:

@@ -1,18 +1,19 @@
-"""`auto`: the portfolio. Every layer gets the row of the method that serves it best."""
+"""`auto`: the portfolio. Every layer gets the row that serves it best, of all that the methods offer; two placements are held at a time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.solve import Progress, cpsat, find_method
+from planner.solve import Progress, cpsat, find_candidates
 from planner.solve.arrays import Solved
 from planner.solve.packing import peaks
 
-PORTFOLIO = ("linear", "greedy", "refine")  # a tie goes to the earlier, and to them before CP-SAT
+PORTFOLIO = ("linear", "greedy", "refine", "pinned", "affinity")  # a tie goes to the earlier, and to them before CP-SAT
+ALWAYS = 2  # candidates that take milliseconds
 LARGEST_FOR_CPSAT = 20_000  # experts x GPUs: beyond, CP-SAT takes its time and finds next to nothing that swaps did not
 DETERMINISTIC_SECONDS = 3.0  # for CP-SAT where no time was offered
 
@@ -27,25 +28,46 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
 def solve_with_bounds(
     problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None, score: Score | None = None
 ) -> Solved:
-    """No layer scores worse than any method of the portfolio that ran. `score` is the load of the busiest GPU under even split where none is given.
+    """No layer scores worse than any candidate that was tried. `score` is the load of the busiest GPU under even split where none is given.
 
-    Small layers also go to CP-SAT, for a proof; larger ones only within a budget. `budget_seconds` is a wall-clock limit: methods that it leaves no
-    time for are left out, so an answer that it cut short is not reproducible.
+    Small layers also go to CP-SAT, for a proof; larger ones only within a budget. `budget_seconds` is a wall-clock limit: candidates that it leaves no
+    time for are left out, so an answer that it cut short is not reproducible. Ctrl-C gives the best so far, once there is one.
     """
     stop = None if budget_seconds is None else time.monotonic() + budget_seconds
     best = _Best(problem, score or (lambda placement: peaks(problem.shares_LE, placement.expert_LP, problem.gpus)))
+    try:
+        for placement in _candidates(problem, seed, stop, progress):
+            best.offer(placement)
+        left = None if stop is None else stop - time.monotonic()
+        if not _worth_cpsat(problem, left):
+            return Solved(best.placement, np.zeros(len(problem.model.placed_layer_ids)))
+        effort = DETERMINISTIC_SECONDS if left is None else cpsat.TOTAL_DETERMINISTIC_SECONDS
+        proven = cpsat.solve_with_bounds(problem, seed=seed, budget_seconds=left, progress=progress, deterministic_seconds=effort)
+        best.offer(proven.placement)
+    except KeyboardInterrupt:
+        if best.offers == 0:
+            raise
+        return Solved(best.placement, np.zeros(len(problem.model.placed_layer_ids)), stopped=f"after {best.offers} candidates")
+    return Solved(best.placement, proven.bound_L)
+
+
+def _candidates(problem: Problem, seed: int, stop: float | None, progress: Progress | None) -> Iterator[Placement]:
+    """What the methods of the portfolio offer, one after the other until the time is up; the first ones whatever the time."""
+    offered = 0
     for done, name in enumerate(PORTFOLIO):
         if progress is not None:
             progress(done / (len(PORTFOLIO) + 1), name)
-        best.offer(find_method(name)(problem, seed=seed, budget_seconds=None if stop is None else max(stop - time.monotonic(), 0.0)))
-    left = None if stop is None else stop - time.monotonic()
+        left = None if stop is None else max(stop - time.monotonic(), 0.0)
+        for placement in find_candidates(name)(problem, seed=seed, budget_seconds=left):
+            yield placement
+            offered += 1
+            if stop is not None and offered >= ALWAYS and time.monotonic() >= stop:
+                return
+
+
+def _worth_cpsat(problem: Problem, left_seconds: float | None) -> bool:
     cells = problem.model.experts * problem.gpus
-    if (left is None and cells > cpsat.SMALL_CELLS) or (left is not None and (left <= 0 or cells > LARGEST_FOR_CPSAT)):
-        return Solved(best.placement, np.zeros(len(problem.model.placed_layer_ids)))
-    effort = DETERMINISTIC_SECONDS if left is None else cpsat.TOTAL_DETERMINISTIC_SECONDS
-    proven = cpsat.solve_with_bounds(problem, seed=seed, budget_seconds=left, progress=progress, deterministic_seconds=effort)
-    best.offer(proven.placement)
-    return Solved(best.placement, proven.bound_L)
+    return cells <= cpsat.SMALL_CELLS if left_seconds is None else left_seconds > 0 and cells <= LARGEST_FOR_CPSAT
 
 
 class _Best:
@@ -55,6 +77,7 @@ class _Best:
         self._problem, self._score = problem, score
         self._expert_LP: npt.NDArray[np.int64] | None = None
         self._score_L: npt.NDArray[np.float64] = np.empty(0)
+        self.offers = 0
 
     def offer(self, placement: Placement) -> None:
         score_L = self._score(placement)
@@ -62,6 +85,7 @@ class _Best:
             self._expert_LP, self._score_L = placement.expert_LP.copy(), score_L.copy()
         better_L = score_L < self._score_L
         self._expert_LP[better_L], self._score_L[better_L] = placement.expert_LP[better_L], score_L[better_L]
+        self.offers += 1
 
     @property
     def placement(self) -> Placement:
