@@ -19,8 +19,9 @@ from planner.solve.affinity.seats import copies_at, seat
 from planner.solve.arrays import placement_of, refined
 from planner.solve.packing import Ints
 
-PENALTIES = {2.0: 40, 10.0: 10}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
-SHAKES_WORK = 16_000_000  # at most, in cells of tables
+PENALTIES = {2.0: 24, 10.0: 8}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
+SHAKES_WORK = 2_600_000  # at most, in cells of tables
+FEWEST_SHAKES = 6  # where there is work for less, shaking is left out
 SWAPS_OF_A_SHAKE = (4, 14)
 SLACK = 0.03  # by how much the price may rise at most from one local optimum to the next; falls to nothing
 
@@ -58,8 +59,10 @@ def settled(search: Search, most_shakes: int, random: np.random.Generator, more:
         search.descend()
     here_EN, here = best_EN, best = search.copies_EN, search.price
     evidence = search.layer.evidence
-    work = evidence.work + np.count_nonzero(here_EN) * here_EN.shape[1] * search.share_EX.shape[1]
-    shakes = min(SHAKES_WORK // work, most_shakes) if evidence.rugged else 0
+    copies = np.count_nonzero(here_EN)
+    work = evidence.work + copies * (copies + here_EN.shape[1] * search.share_EX.shape[1])
+    affordable = SHAKES_WORK // work
+    shakes = min(affordable, most_shakes) if evidence.rugged and affordable >= FEWEST_SHAKES else 0
     for shake in range(shakes):
         if not more():
             break

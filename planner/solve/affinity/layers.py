@@ -14,6 +14,7 @@ from planner.solve.packing import Ints
 from planner.traffic import inclusion_E, units
 
 MOST_WINDOWS = 8  # of load that places are balanced over
+LARGEST_COPY = 0.75  # of a GPU's even load: an expert keeps as many copies as that takes, for places balance no GPU with a larger one
 MOST_WORK = 4_000_000  # token x expert x cell: beyond, sources are averaged, then tokens are left out
 
 
@@ -50,7 +51,8 @@ def layer_of(problem: Problem, reach: Reach, row: int) -> Layer:
     counts_WE = counts_WE[counts_WE.sum(axis=1) > 0]
     if not len(counts_WE):
         counts_WE = np.ones((1, problem.model.experts))
-    return Layer(reach, _evidence(problem, reach, row), counts_WE / counts_WE.sum(axis=1, keepdims=True), reach.gpus_N)
+    least_E = np.maximum(np.ceil(problem.shares_LE[row] * problem.gpus / LARGEST_COPY), 1).astype(np.int64)
+    return Layer(reach, _evidence(problem, reach, row), counts_WE / counts_WE.sum(axis=1, keepdims=True), reach.gpus_N, least_E)
 
 
 def _evidence(problem: Problem, reach: Reach, row: int) -> Evidence:

@@ -1,7 +1,7 @@
 """Descent over copies of experts at places: swaps between two places, and one expert's spare copy for another's, by price and then by exact check.
 
 A layer's price is messages per token plus `penalty` times the mean square of how far figures of load are from even, over windows.
-Shapes: N places, E experts, X cells and Y figures of load (see reach), W windows, P copies that exist (expert, place), R rounds of a tournament, A adds.
+Shapes: N places, E experts, X cells and Y figures of load (see reach), W windows, P copies that exist (expert, place), R rounds, V places looked at.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from planner.solve.affinity.evidence import Evidence
 from planner.solve.affinity.reach import Reach
 from planner.solve.packing import Ints, Loads
 
-CHECKED = 12  # changes of a pass that are checked exactly, at least
-WORTH = 1e-7
-CELLS_OF_A_PASS = 1_000_000  # of what a pass tabulates; more places are taken a few rounds at a time
+BEST = 12  # changes of each pair of places that a pass looks at
+PATIENCE = 6  # checks in a row that come to nothing, after which a pass ends
+WORTH = 2e-5  # messages per token that a change must save
+CELLS_OF_A_PASS = 30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
 
 Step = tuple[int, int, int]  # expert, place that loses a copy, place that gains one; -1 for none
 Change = tuple[Step, Step]
@@ -23,12 +24,16 @@ Change = tuple[Step, Step]
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What the search knows of a layer. `load_WE`: share of each window's assignments; `most_N`: copies of an expert that fit a place."""
+    """What the search knows of a layer.
+
+    `load_WE`: share of each window's assignments; `most_N`: copies of an expert that fit a place; `least_E`: copies that an expert keeps, wherever they are.
+    """
 
     reach: Reach
     evidence: Evidence
     load_WE: Loads
     most_N: Ints
+    least_E: Ints
 
     @cached_property
     def alike_EE(self) -> Loads:
@@ -56,31 +61,30 @@ class Search:
     def descend(self, most_passes: int = 200) -> None:
         """Until no change that the tables show lowers the price."""
         partner_RN = tournament(len(self.layer.most_N))
-        copies = int((self.copies_EN > 0).sum())
-        at_once = max(min(CELLS_OF_A_PASS // (copies * self.share_EX.shape[1]), len(partner_RN)), 1)
-        first = idle = 0
-        for _ in range(most_passes):
-            rounds = partner_RN[(first + np.arange(at_once)) % len(partner_RN)]
-            idle = 0 if self._pass(rounds) else idle + at_once
-            first += at_once
-            if idle >= len(partner_RN):
+        cells = int((self.copies_EN > 0).sum()) * self.share_EX.shape[1]
+        turns = -(-len(partner_RN) // max(CELLS_OF_A_PASS // cells, 1))
+        idle = 0
+        for number in range(most_passes):
+            idle = 0 if self._pass(partner_RN[number % turns :: turns], np.arange(number % turns, partner_RN.shape[1], turns)) else idle + 1
+            if idle == turns:
                 break
 
-    def _pass(self, partner_RN: Ints) -> int:
+    def _pass(self, partner_RN: Ints, place_V: Ints) -> int:
         """Check the most promising changes, of experts that differ, one after the other; returns how many were kept."""
-        changes = _Tables(self, partner_RN).changes()
+        changes = _Tables(self, partner_RN, place_V).changes()
         touched: set[int] = set()
-        checked = kept = 0
+        failed = kept = 0
         for _, change in changes:
             experts = {step[0] for step in change}
             if experts & touched:
                 continue
-            checked += 1
-            if checked > max(CHECKED, len(self.copies_EN) // 8):
-                break
             if self._try(change):
                 touched |= experts
-                kept += 1
+                failed, kept = 0, kept + 1
+            else:
+                failed += 1
+            if failed == PATIENCE:
+                break
         return kept
 
     def _try(self, change: Change) -> bool:
@@ -117,14 +121,14 @@ class Search:
 class _Tables:
     """The price of every single step, and from them of every pair of steps that keeps places full."""
 
-    def __init__(self, search: Search, partner_RN: Ints) -> None:
-        self._search, self._partner_RN = search, partner_RN
+    def __init__(self, search: Search, partner_RN: Ints, place_V: Ints) -> None:
+        self._search, self._partner_RN, self._place_V = search, partner_RN, place_V
         layer, copies_EN = search.layer, search.copies_EN
         self._slope_EX = layer.evidence.slope_EX(search.share_EX)
         self._load_slope_EY = 2 * search.penalty / len(layer.load_WE) * (layer.load_WE.T @ search.over_WY)
         self._one_N = np.eye(len(layer.most_N), dtype=np.int64)
         self._expert_P, self._place_P = np.nonzero(copies_EN)
-        self._spare_P = copies_EN[self._expert_P].sum(axis=1) > 1
+        self._spare_P = copies_EN[self._expert_P].sum(axis=1) > layer.least_E[self._expert_P]
 
     def changes(self) -> list[tuple[float, Change]]:
         """(price by the tables, change), the best first; only those that seem to lower the price."""
@@ -158,15 +162,15 @@ class _Tables:
         if not len(spare):
             return []
         drop_D, drop_load_DY = self._priced(expert_P[spare], search.copies_EN[expert_P[spare]] - self._one_N[place_P[spare]])
-        add_EN, add_load_ENY = self._priced(np.arange(len(search.copies_EN)), search.copies_EN[:, None] + self._one_N)
-        add_EN[search.copies_EN >= search.layer.most_N] = np.inf
+        add_EV, add_load_EVY = self._priced(np.arange(len(search.copies_EN)), search.copies_EN[:, None] + self._one_N[self._place_V])
+        room_EV = (search.copies_EN < search.layer.most_N)[:, self._place_V]
         found: list[tuple[float, Change]] = []
-        for place in range(len(self._one_N)):
-            d, a = np.flatnonzero(place_P[spare] == place), np.flatnonzero(np.isfinite(add_EN[:, place]))
+        for turn, place in enumerate(self._place_V.tolist()):
+            d, a = np.flatnonzero(place_P[spare] == place), np.flatnonzero(room_EV[:, turn])
             if not (len(d) and len(a)):
                 continue
             dropped_D = expert_P[spare[d]]
-            price_DA = drop_D[d][:, None] + add_EN[a, place] + self._meeting(dropped_D, drop_load_DY[d], a, add_load_ENY[a, place])
+            price_DA = drop_D[d][:, None] + add_EV[a, turn] + self._meeting(dropped_D, drop_load_DY[d], a, add_load_EVY[a, turn])
             found += [(price, ((int(dropped_D[i]), place, -1), (int(a[j]), -1, place))) for price, i, j in _best(price_DA, dropped_D, a)]
         return found
 
@@ -192,7 +196,7 @@ def _best(price_AB: Loads, expert_A: Ints, expert_B: Ints) -> list[tuple[float, 
     """The lowest prices below zero with their row and column, where row and column are not the same expert."""
     price_AB[expert_A[:, None] == expert_B] = np.inf
     flat = price_AB.ravel()
-    some = np.argpartition(flat, CHECKED)[:CHECKED] if len(flat) > CHECKED else np.arange(len(flat))
+    some = np.argpartition(flat, BEST)[:BEST] if len(flat) > BEST else np.arange(len(flat))
     return [(float(flat[index]), *divmod(int(index), len(expert_B))) for index in np.sort(some) if flat[index] < -WORTH]
 
 
