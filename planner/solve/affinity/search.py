@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.solve.affinity.evidence import Evidence
 from planner.solve.affinity.reach import Reach
@@ -16,8 +17,10 @@ from planner.solve.packing import Ints, Loads
 BEST = 12  # changes of each pair of places that a pass looks at
 PATIENCE = 6  # checks in a row that come to nothing, after which a pass ends
 WORTH = 2e-5  # messages per token that a change must save
+EXCHANGED = 0.25  # of a shake's changes; the others are swaps
 CELLS_OF_A_PASS = 30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
 
+Bools = npt.NDArray[np.bool_]
 Step = tuple[int, int, int]  # expert, place that loses a copy, place that gains one; -1 for none
 Change = tuple[Step, Step]
 
@@ -104,18 +107,29 @@ class Search:
         self.over_WY, self.price = over_WY, self.price + price
         return True
 
-    def shake(self, swaps: int, random: np.random.Generator) -> None:
-        """Swap experts between two places at random, whatever it costs."""
-        copies_EN, most_N = self.copies_EN.copy(), self.layer.most_N
-        for _ in range(swaps):
-            one, other = random.choice(len(most_N), 2, replace=False)
-            gives = np.flatnonzero((copies_EN[:, one] > 0) & (copies_EN[:, other] < most_N[other]))
-            takes = np.flatnonzero((copies_EN[:, other] > 0) & (copies_EN[:, one] < most_N[one]))
-            if len(gives) and len(takes):
-                expert, back = random.choice(gives), random.choice(takes)
-                copies_EN[expert, [one, other]] += (-1, 1)
-                copies_EN[back, [one, other]] += (1, -1)
+    def shake(self, changes: int, random: np.random.Generator) -> None:
+        """Swap experts between two places, or give a spare copy's slot to another expert, at random and whatever it costs."""
+        copies_EN = self.copies_EN.copy()
+        for _ in range(changes):
+            one, other = random.choice(len(self.layer.most_N), 2, replace=False)
+            if random.random() < EXCHANGED:
+                spare_E = (copies_EN[:, one] > 0) & (copies_EN.sum(axis=1) > self.layer.least_E)
+                _move(copies_EN, spare_E, copies_EN[:, one] < self.layer.most_N[one], ((one, -1),), random)
+            else:
+                gives_E = (copies_EN[:, one] > 0) & (copies_EN[:, other] < self.layer.most_N[other])
+                takes_E = (copies_EN[:, other] > 0) & (copies_EN[:, one] < self.layer.most_N[one])
+                _move(copies_EN, gives_E, takes_E, ((one, -1), (other, 1)), random)
         self.set_copies(copies_EN)
+
+
+def _move(copies_EN: Ints, leaves_E: Bools, comes_E: Bools, steps: tuple[tuple[int, int], ...], random: np.random.Generator) -> None:
+    """One expert of either kind, drawn, takes the steps (place, copies more), the other the same steps backwards; in place."""
+    leaving, coming = np.flatnonzero(leaves_E), np.flatnonzero(comes_E)
+    if len(leaving) and len(coming):
+        expert, other = random.choice(leaving), random.choice(coming)
+        for place, more in steps:
+            copies_EN[expert, place] += more
+            copies_EN[other, place] -= more
 
 
 class _Tables:
