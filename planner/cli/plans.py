@@ -19,7 +19,7 @@ from planner.errors import BadInput
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
-@click.option("--method", default="auto", show_default=True, help="linear, greedy, refine, cpsat or auto.")
+@click.option("--method", default="auto", show_default=True, help="linear, greedy, refine, affinity, pinned, cpsat or auto.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
     "--budget",
