@@ -19,9 +19,9 @@ from planner.solve.affinity.seats import copies_at, seat
 from planner.solve.arrays import placement_of, refined
 from planner.solve.packing import Ints
 
-PENALTIES = {2.0: 24, 10.0: 8}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
-SHAKES_WORK = 2_600_000  # at most, in cells of tables
-FEWEST_SHAKES = 6  # where there is work for less, shaking is left out
+PENALTIES = {2.0: 40, 14.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
+SHAKES_WORK = 4_500_000  # at most, in cells of tables
+FEWEST_SHAKES = 8  # where there is work for less, shaking is left out
 SWAPS_OF_A_SHAKE = (4, 14)
 SLACK = 0.03  # by how much the price may rise at most from one local optimum to the next; falls to nothing
 
@@ -50,6 +50,8 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
             search = Search(layer, copies_LEN[row], penalty)
             copies_LEN[row] = settled(search, shakes, random, lambda: time.monotonic() < stop)
         load_LEN, away_LEN = (problem.shares_LE[:, :, None] * part_LEN for part_LEN in reach.served_N(copies_LEN))
+        if problem.workload.transport == "node":  # what arrives comes through the GPU of the sender's index, wherever the expert sits
+            away_LEN = load_LEN
         yield placement_of(problem, seat(copies_LEN, load_LEN, away_LEN, place_G))
 
 

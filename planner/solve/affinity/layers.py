@@ -13,7 +13,7 @@ from planner.solve.affinity.search import Layer
 from planner.solve.packing import Ints
 from planner.traffic import inclusion_E, units
 
-MOST_WINDOWS = 8  # of load that places are balanced over
+MOST_WINDOWS = 4  # of load that places are balanced over
 LARGEST_COPY = 0.75  # of a GPU's even load: an expert keeps as many copies as that takes, for places balance no GPU with a larger one
 MOST_WORK = 4_000_000  # token x expert x cell: beyond, sources are averaged, then tokens are left out
 
@@ -40,7 +40,7 @@ def prefers_own(problem: Problem) -> bool:
 
 
 def reach_of(problem: Problem) -> Reach:
-    gpus_N, near = np.bincount(places(problem)), prefers_own(problem)
+    gpus_N, near = np.bincount(places(problem)), prefers_own(problem) and problem.redundant > 0  # without replicas nothing can be preferred
     tokens = 0 if problem.load.trace is None else problem.load.trace.experts_LTK[0].size
     return Reach(gpus_N, near, averaged=not near or tokens * len(gpus_N) ** 2 > MOST_WORK)
 
