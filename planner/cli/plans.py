@@ -21,7 +21,12 @@ from planner.errors import BadInput
 @click.option("--redundant", metavar="N|auto", default="auto", show_default=True, help="Redundant experts (slots beyond one per expert).")
 @click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
 @click.option("--engine", help="Engine that will run the plan: its replica rule, transport and default placement are used.")
-@click.option("--method", default="auto", show_default=True, help="linear, greedy, refine, remote, cpsat or auto.")
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    help="auto tries several; linear, round-robin, greedy, refine, pinned, remote, affinity, sparse or cpsat is one.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
     "--budget",

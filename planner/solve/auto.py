@@ -12,7 +12,7 @@ from planner.solve import Progress, cpsat, find_candidates
 from planner.solve.arrays import Solved
 from planner.solve.packing import peaks
 
-PORTFOLIO = ("linear", "greedy", "refine")  # a tie goes to the earlier, and to them before CP-SAT
+PORTFOLIO = ("linear", "greedy", "refine", "pinned", "remote", "affinity")  # a tie goes to the earlier, and to them before CP-SAT
 ALWAYS = 2  # candidates that take milliseconds
 LARGEST_FOR_CPSAT = 20_000  # experts x GPUs: beyond, CP-SAT takes its time and finds next to nothing that swaps did not
 DETERMINISTIC_SECONDS = 3.0  # for CP-SAT where no time was offered

@@ -1,0 +1,78 @@
+"""`affinity`: experts that tokens choose together on one node (or GPU), jointly with replicas and balance, so that a token reaches fewer places.
+
+Needs a trace, or a rule under which replicas on many nodes save traffic; where neither helps the answer is that of `refine`.
+Shapes: L layers, E experts, N places, W windows, P slots.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from planner.placement import Placement
+from planner.problem import Problem
+from planner.solve import Progress
+from planner.solve.affinity.layers import helps, layer_of, places, reach_of
+from planner.solve.affinity.search import Search
+from planner.solve.affinity.seats import copies_at, seat
+from planner.solve.arrays import placement_of, refined
+from planner.solve.packing import Ints
+
+PENALTIES = {2.0: 40, 14.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
+SHAKES_WORK = 4_500_000  # at most, in cells of tables
+FEWEST_SHAKES = 8  # where there is work for less, shaking is left out
+SWAPS_OF_A_SHAKE = (4, 14)
+SLACK = 0.03  # by how much the price may rise at most from one local optimum to the next; falls to nothing
+
+
+def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+    """The candidate that weighs balance most. Same seed: same placement."""
+    *_, balanced = candidates(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
+    return balanced
+
+
+def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
+    """One placement for each weight of balance against traffic. `budget_seconds` is a wall-clock limit: past it no layer is shaken."""
+    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
+    start_LP = refined(problem, lambda _: time.monotonic() < stop)
+    if not helps(problem):
+        yield placement_of(problem, start_LP)
+        return
+    place_G, reach = places(problem), reach_of(problem)
+    copies_LEN = copies_at(start_LP, np.repeat(place_G, problem.slots_per_gpu), problem.model.experts)
+    layers = [layer_of(problem, reach, row) for row in range(len(copies_LEN))]
+    for number, (penalty, shakes) in enumerate(PENALTIES.items()):
+        for row, layer in enumerate(layers):
+            if progress is not None:
+                progress((number + row / len(layers)) / len(PENALTIES), "affinity")
+            random = np.random.default_rng([seed, number, problem.model.placed_layer_ids[row]])
+            search = Search(layer, copies_LEN[row], penalty)
+            copies_LEN[row] = settled(search, shakes, random, lambda: time.monotonic() < stop)
+        load_LEN, away_LEN = (problem.shares_LE[:, :, None] * part_LEN for part_LEN in reach.served_N(copies_LEN))
+        if problem.workload.transport == "node":  # what arrives comes through the GPU of the sender's index, wherever the expert sits
+            away_LEN = load_LEN
+        yield placement_of(problem, seat(copies_LEN, load_LEN, away_LEN, place_G))
+
+
+def settled(search: Search, most_shakes: int, random: np.random.Generator, more: Callable[[], bool] = lambda: True) -> Ints:
+    """copies_EN after a descent, and after shakes that each end in another descent; the best of all. `more` is asked before each."""
+    if more():
+        search.descend()
+    here_EN, here = best_EN, best = search.copies_EN, search.price
+    evidence = search.layer.evidence
+    copies = np.count_nonzero(here_EN)
+    work = evidence.work + copies * (copies + here_EN.shape[1] * search.share_EX.shape[1])
+    affordable = SHAKES_WORK // work
+    shakes = min(affordable, most_shakes) if evidence.rugged and affordable >= FEWEST_SHAKES else 0
+    for shake in range(shakes):
+        if not more():
+            break
+        search.set_copies(here_EN)
+        search.shake(int(random.integers(*SWAPS_OF_A_SHAKE)), random)
+        search.descend()
+        if search.price < here + SLACK * (1 - shake / shakes) * random.random():
+            here_EN, here = search.copies_EN, search.price
+        if here < best:
+            best_EN, best = here_EN, here
+    return best_EN
