@@ -10,9 +10,9 @@ from planner.coactivation import remote_places_L
 from planner.cost import cost
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.planning import in_expectation
 from planner.problem import Problem
 from planner.rules import violations
+from planner.searching import in_expectation
 from planner.solve import Progress, find_candidates
 
 TITLE = "Co-activation: DeepSeek-V2-Lite, 4 nodes x 2 GPUs; other nodes a token reaches, held-out sequences, mean over 26 layers"

@@ -8,9 +8,10 @@ from planner.bench.traces import ABSENT, DOMAINS, TOKENS_PER_RANK, traced_proble
 from planner.cost import cost
 from planner.load import LoadProfile
 from planner.plan import Origin
-from planner.planning import Search, make_plan, poser
+from planner.planning import make_plan, poser
 from planner.problem import Problem
 from planner.rules import violations
+from planner.searching import Search
 from planner.solve import Progress
 
 TITLE = "Layer time: DeepSeek-V2-Lite, R = 16, every sixth layer; predicted seconds on held-out sequences"
