@@ -31,7 +31,7 @@ AUTO_TOLERANCE = 0.02  # fewer replicas are preferred where they cost at most th
 MOST_WINDOWS = 8  # over which candidates are compared
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one comparison may take
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
-AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 4, 3e-8, 2e-5  # about what a search looks at: placements, cells of a judgement, slots of a layer
+AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 4, 1.5e-8, 2e-5  # about what a search looks at: placements, cells of a judgement, slots of a layer
 AUTO_FREE_SHARE = 0.2  # share of each GPU's memory that `--redundant auto` leaves free
 
 Pose = Callable[[int], Problem]

@@ -21,7 +21,7 @@ from planner.ray_cluster import joined
 from planner.solve import Progress, find_method
 from planner.solve.arrays import Solved
 
-BLOCK_SECONDS = 1.0  # of work in one block, so that a bar moves and Ctrl-C finds layers that are done
+BLOCK_SECONDS = 2.0  # of work in one block, so that a bar moves and Ctrl-C finds layers that are done
 WORTH_PROCESSES_SECONDS = 3.0  # a process takes half a second to start
 BLOCKS_A_WORKER = 4  # at least, for the bar and so that no worker waits long for the last one
 
