@@ -111,9 +111,9 @@ def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: in
         waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
         results = waves if crew.ray else Parallel(return_as="generator_unordered")(tasks)
         for count, result in enumerate(results, start=1):
+            yield result  # kept before it is told: Ctrl-C may come in between
             if haste.progress:
                 haste.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
-            yield result
 
 
 def _waves(tasks: Iterator[Any], size: int) -> Iterator[list[Any]]:
