@@ -30,7 +30,7 @@ from planner.workers import BY_SIZE, Crew, Haste, solve_in_blocks
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
 PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
-AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 4, 3e-8, 2e-5  # about what a search looks at: placements, cells of a judgement, slots of a layer
+AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 6, 1.5e-8, 2e-5  # about what a search looks at: placements, cells of a judgement, slots of a layer
 
 
 @dataclass(frozen=True)

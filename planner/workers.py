@@ -21,7 +21,7 @@ from planner.ray_cluster import joined
 from planner.solve import Progress, find_method
 from planner.solve.arrays import Solved
 
-BLOCK_SECONDS = 1.0  # of work in one block, so that a bar moves and Ctrl-C finds layers that are done
+BLOCK_SECONDS = 2.0  # of work in one block, so that a bar moves and Ctrl-C finds layers that are done
 WORTH_PROCESSES_SECONDS = 3.0  # a process takes half a second to start
 BLOCKS_A_WORKER = 4  # at least, for the bar and so that no worker waits long for the last one
 
@@ -111,7 +111,7 @@ def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: in
         waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
         results = waves if crew.ray else Parallel(return_as="generator_unordered")(tasks)
         for count, result in enumerate(results, start=1):
-            yield result  # kept by the caller before anybody is told of it, for Ctrl-C may come while he is
+            yield result  # kept before it is told: Ctrl-C may come in between
             if haste.progress:
                 haste.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
 

@@ -50,7 +50,7 @@ def test_any_number_of_workers_gives_the_same_plan(method: str, rule: str) -> No
 def test_blocks_are_put_together_in_order() -> None:
     """One process, many blocks: a block's placement and bounds come to its rows; the bar ends where the work does."""
     problem, told = skewed(5), []
-    solved = solve_in_blocks(problem, greedy, Crew(), Haste(progress=lambda share, text: told.append(share)), seconds=3.0)
+    solved = solve_in_blocks(problem, greedy, Crew(1), Haste(progress=lambda share, text: told.append(share)), seconds=6.0)
     assert solved.placement.expert_LP.tolist() == find_method("greedy")(problem).expert_LP.tolist()
     assert solved.bound_L.tolist() == [0, 0, 1, 0, 1]  # blocks of 1, 2 and 2 layers
     assert solved.stopped == ""
@@ -78,7 +78,7 @@ def test_ctrl_c_between_blocks_keeps_what_is_done() -> None:
             raise KeyboardInterrupt
         return Solved(find_method("linear")(part), np.zeros(1))
 
-    solved = solve_in_blocks(problem, solve, Crew(1), Haste(), seconds=3.0)
+    solved = solve_in_blocks(problem, solve, Crew(1), Haste(), seconds=6.0)
     assert solved.placement.expert_LP[0].tolist() == find_method("linear")(problem).expert_LP[0].tolist()
     assert solved.placement.expert_LP[1:].tolist() == find_method("greedy")(problem).expert_LP[1:].tolist()
     assert "stopped by Ctrl-C" in solved.stopped
