@@ -15,6 +15,7 @@ from planner.traffic import inclusion_E, units
 
 MOST_WINDOWS = 4  # of load that places are balanced over
 LARGEST_COPY = 0.75  # of a GPU's even load: an expert keeps as many copies as that takes, for places balance no GPU with a larger one
+MOST_PLACES = 32  # beyond, a layer takes many seconds, and the answer is that of `refine`
 MOST_WORK = 4_000_000  # token x expert x cell: beyond, sources are averaged, then tokens are left out
 
 
@@ -25,9 +26,9 @@ def places(problem: Problem) -> Ints:
 
 
 def helps(problem: Problem) -> bool:
-    """Whether a message saved is possible at all: tokens known to share messages, or a rule that prefers copies at the own place."""
+    """Whether messages can be saved, and in reasonable time: tokens known to share messages, or a rule that prefers copies at the own place."""
     transport = problem.workload.transport
-    several = len(np.unique(places(problem))) > 1
+    several = 1 < len(np.unique(places(problem))) <= MOST_PLACES
     shares_messages = problem.load.trace is not None and transport in ("node", "rank")
     return several and transport != "allgather" and (shares_messages or prefers_own(problem))
 

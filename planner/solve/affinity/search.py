@@ -17,6 +17,7 @@ from planner.solve.packing import Ints, Loads
 BEST = 12  # changes of each pair of places that a pass looks at
 PATIENCE = 6  # checks in a row that come to nothing, after which a pass ends
 WORTH = 2e-5  # messages per token that a change must save
+PASSES_TIMES_PLACES = 3200  # of one descent; a pass takes longer with more places
 EXCHANGED = 0.25  # of a shake's changes; the others are swaps
 CELLS_OF_A_PASS = 30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
 
@@ -61,13 +62,13 @@ class Search:
     def _imbalance(self, over_WY: Loads) -> float:
         return self.penalty * float((over_WY**2).sum() / len(over_WY))
 
-    def descend(self, most_passes: int = 200) -> None:
-        """Until no change that the tables show lowers the price."""
+    def descend(self) -> None:
+        """Until no change that the tables show lowers the price, or passes have taken their time."""
         partner_RN = tournament(len(self.layer.most_N))
         cells = int((self.copies_EN > 0).sum()) * self.share_EX.shape[1]
         turns = -(-len(partner_RN) // max(CELLS_OF_A_PASS // cells, 1))
         idle = 0
-        for number in range(most_passes):
+        for number in range(PASSES_TIMES_PLACES // partner_RN.shape[1]):
             idle = 0 if self._pass(partner_RN[number % turns :: turns], np.arange(number % turns, partner_RN.shape[1], turns)) else idle + 1
             if idle == turns:
                 break
