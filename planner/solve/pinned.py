@@ -35,9 +35,9 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
 
 
 def can_pin(problem: Problem) -> bool:
-    """Whether the groups divide over nodes of equal size, and a node's slots can all differ from GPU to GPU."""
+    """Whether the groups divide over nodes of equal size, and a node's slots can all differ from GPU to GPU. Replicas are for load alone: nothing is promised to survive."""
     groups, nodes = problem.model.expert_groups, problem.topology.node_count
-    if groups < 2 or nodes < 2 or groups % nodes or problem.model.experts % groups or not has_even_nodes(problem.node_G):
+    if problem.survive is not None or groups < 2 or nodes < 2 or groups % nodes or problem.model.experts % groups or not has_even_nodes(problem.node_G):
         return False
     experts_a_node, gpus_a_node = problem.model.experts // nodes, problem.gpus // nodes
     return experts_a_node <= problem.slots // nodes <= experts_a_node * gpus_a_node

@@ -33,10 +33,13 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
 
 
 def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
-    """Replicas where they save the most crossings, or the highest load; GPUs balanced with different weights. Nothing where no node is preferred."""
+    """Replicas where they save the most crossings, or the highest load; GPUs balanced with different weights. Nothing where no node is preferred.
+
+    Nor where losses are to be survived: that asks for replicas of the coldest experts too.
+    """
     del seed, budget_seconds
     node_G = spread_nodes(problem)
-    if node_G is None:
+    if node_G is None or problem.survive is not None:
         return
     nodes, load_LE = int(node_G.max()) + 1, problem.shares_LE
     cases = [(counts_LE, weight) for counts_LE in _counts(problem, nodes) for weight in LOCAL_WEIGHTS]

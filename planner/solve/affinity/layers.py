@@ -26,8 +26,13 @@ def places(problem: Problem) -> Ints:
 
 
 def helps(problem: Problem) -> bool:
-    """Whether messages can be saved, and in reasonable time: tokens known to share messages, or a rule that prefers copies at the own place."""
+    """Whether messages can be saved, and in reasonable time: tokens known to share messages, or a rule that prefers copies at the own place.
+
+    Not where losses are to be survived: copies go where they save messages, not to every expert.
+    """
     transport = problem.workload.transport
+    if problem.survive is not None:
+        return False
     several = 1 < len(np.unique(places(problem))) <= MOST_PLACES
     shares_messages = problem.load.trace is not None and transport in ("node", "rank")
     return several and transport != "allgather" and (shares_messages or prefers_own(problem))
