@@ -35,7 +35,7 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
 
 
 def can_pin(problem: Problem) -> bool:
-    """Whether the groups divide over nodes of equal size, and a node's slots can all differ from GPU to GPU. Replicas are for load alone: nothing is promised to survive."""
+    """Whether the groups divide over nodes of equal size, a node's slots can all differ from GPU to GPU, and no loss is to be survived."""
     groups, nodes = problem.model.expert_groups, problem.topology.node_count
     if problem.survive is not None or groups < 2 or nodes < 2 or groups % nodes or problem.model.experts % groups or not has_even_nodes(problem.node_G):
         return False
