@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 WIDTH, HEIGHT, MARGIN = 330, 260, 56  # of a panel, in pixels
+LABEL, LINE = 184, 18  # of the legend: room for a peer's name and version
 LEAST_GAP = 1e-5  # drawn for a gap below it
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b2d8b", "#b8860b", "#444444")
 
@@ -20,13 +21,15 @@ def quality_chart(rows: Sequence[Mapping[str, Any]]) -> str:
     gaps = _decades([max(float(row["gap_share"]), LEAST_GAP) for row in rows])
     width = WIDTH * len(panels)
     drawn = "".join(_panel(index * WIDTH, name, some, seconds, gaps, colour) for index, (name, some) in enumerate(panels))
+    columns = max((width - MARGIN) // LABEL, 1)
+    places = [(method, MARGIN + index % columns * LABEL, HEIGHT + LINE * (1 + index // columns)) for index, method in enumerate(methods)]
     legend = "".join(
-        f'<circle cx="{MARGIN + index * 150}" cy="{HEIGHT + 18}" r="5" fill="{colour[method]}"/>'
-        f'<text x="{MARGIN + 10 + index * 150}" y="{HEIGHT + 22}">{escape(method)}</text>'
-        for index, method in enumerate(methods)
+        f'<circle cx="{left}" cy="{line}" r="5" fill="{colour[method]}"/><text x="{left + 10}" y="{line + 4}">{escape(method)}</text>'
+        for method, left, line in places
     )
+    height = HEIGHT + LINE * (1 + -(-len(methods) // columns))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT + 36}" font-family="sans-serif" font-size="11">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">'
         f'<rect width="100%" height="100%" fill="white"/>{drawn}{legend}</svg>\n'
     )
 

@@ -24,3 +24,11 @@ def test_every_row_is_a_point_and_better_is_lower_left() -> None:
 def test_same_rows_same_bytes() -> None:
     """Nothing in the picture depends on when it is drawn."""
     assert quality_chart(ROWS) == quality_chart(ROWS)
+
+
+def test_legend_names_every_method_apart_and_inside() -> None:
+    """Eight methods with long names beside one panel: no two labels share a place, and the picture is tall enough for all of them."""
+    root = ET.fromstring(quality_chart([{**ROWS[0], "method": f"SGLang 0.5.23 deepseek_vec {index}"} for index in range(8)]))
+    labels = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if (text.text or "").startswith("SGLang")]
+    assert len({(label.get("x"), label.get("y")) for label in labels}) == 8
+    assert max(float(label.get("y", "")) for label in labels) < float(root.get("viewBox", "").split()[3])
