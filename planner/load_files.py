@@ -16,7 +16,8 @@ from planner.errors import BadInput
 from planner.files import read_bytes
 from planner.load import Counts, LoadProfile, Trace
 from planner.load_csv import read_csv_recording
-from planner.load_formats import Recording, check_size, read_array_recording, read_tree_recording
+from planner.load_formats import Array, Recording, check_size, read_array_recording, read_tree_recording
+from planner.load_pairs import check_pairs, drawn_trace
 from planner.load_rows import check_totals, fill_layers, fit_counts, resolve_layers, spans
 from planner.load_suspect import odd_totals, suspect_windows
 from planner.load_trace import count_trace, fit_trace
@@ -97,7 +98,9 @@ def _logical(recording: Recording, slots: SlotMap, model: ModelSpec) -> Recordin
     layer_ids = resolve_layers(recording, recording.values.shape[0 if recording.is_trace else 1], model)
     if recording.is_trace:
         return logical_trace(recording, layer_ids, slots)
-    return replace(recording, values=logical_counts(recording.values, layer_ids, recording.path, slots, model.experts), logical=True)
+    values = logical_counts(recording.values, layer_ids, recording.path, slots, model.experts)
+    slotted = () if recording.together_LEE is None else (f"{recording.path}: its co-occurrence counts are of slots, so they are not used",)
+    return replace(recording, values=values, logical=True, together_LEE=None, notes=(*recording.notes, *slotted))
 
 
 def read_recording(path: Path, model: ModelSpec) -> Recording:
@@ -118,7 +121,22 @@ def _fit(recording: Recording, model: ModelSpec) -> _Part:
         trace, layer_ids, notes = fit_trace(recording, model)
         return _Part(recording, count_trace(trace, model.experts, recording.path), layer_ids, trace, [*recording.notes, *notes])
     tokens_WLE, layer_ids, notes = fit_counts(recording, model)
-    return _Part(recording, tokens_WLE, layer_ids, None, [*recording.notes, *notes])
+    if recording.together_LEE is None or model.top_k == 1:
+        return _Part(recording, tokens_WLE, layer_ids, None, [*recording.notes, *notes])
+    drawn, note = _drawn(recording, recording.together_LEE, tokens_WLE, layer_ids, model)
+    return _Part(recording, tokens_WLE, layer_ids, drawn, [*recording.notes, *notes, note])
+
+
+def _drawn(recording: Recording, together_LEE: Array, tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec) -> tuple[Trace | None, str]:
+    """Tokens with the pairs of the co-occurrence counts, whose rows are in the order of the file's."""
+    given = resolve_layers(recording, recording.values.shape[1], model)
+    pairs_LEE = check_pairs(together_LEE, recording.path, given, model.experts)
+    kept = [given.index(layer) for layer in layer_ids]
+    if not pairs_LEE[kept].any(axis=(1, 2)).all():
+        silent = layer_ids[int((~pairs_LEE[kept].any(axis=(1, 2))).argmax())]
+        return None, f"{recording.path}: no experts were chosen together in layer {silent}; the co-occurrence counts are not used"
+    note = f"{recording.path}: tokens are drawn from its co-occurrence counts: pairs as recorded, larger groups as these imply, alike in all windows"
+    return drawn_trace(pairs_LEE[kept], tokens_WLE, layer_ids, model.top_k), note
 
 
 def _notes_on_parts(parts: list[_Part]) -> list[str]:

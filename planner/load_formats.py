@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 COUNTS_NAMES = ("counts", "tokens", "expert_counts", "logical_count", "load")
 TRACE_NAMES = ("topk_ids", "experts", "trace")
 LENGTHS_NAMES = ("seq_lens", "sequence_lengths")
+TOGETHER_NAMES = ("together", "cooccurrence")
 LAYER_NAMES = ("layer_ids", "layers")
 TREE_KEYS: dict[str, type | tuple[type, ...]] = {
     "counts": (list, dict),
@@ -48,6 +49,7 @@ class Recording:
     source: str = ""  # a publication the file names
     notes: tuple[str, ...] = ()
     logical: bool = False  # the ids are known to be of experts, never of slots
+    together_LEE: Array | None = None  # beside counts: tokens that chose two experts together, summed over windows
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or 0 in self.values.shape:
@@ -107,9 +109,9 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
     """An .npz or .npy file. A lone array of fitting shape is accepted under any name."""
     arrays = read_npz(path)
     counts, trace = _named(arrays, COUNTS_NAMES), _named(arrays, TRACE_NAMES)
-    layers, lengths = _named(arrays, LAYER_NAMES), _named(arrays, LENGTHS_NAMES)
+    layers, lengths, together = (_named(arrays, names) for names in (LAYER_NAMES, LENGTHS_NAMES, TOGETHER_NAMES))
     if counts is None and trace is None:
-        rest = [array for name, array in arrays.items() if name not in LAYER_NAMES + LENGTHS_NAMES and array.dtype.kind != "U"]
+        rest = [array for name, array in arrays.items() if name not in LAYER_NAMES + LENGTHS_NAMES + TOGETHER_NAMES and array.dtype.kind != "U"]
         last = rest[0].shape[-1] if len(rest) == 1 and rest[0].ndim in (2, 3) else None
         if last == model.experts:
             counts = rest[0]
@@ -131,6 +133,7 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
         sequence_lengths=_whole_numbers(lengths, str(path), "seq_lens"),
         phase=" ".join(_words(arrays, "phase")) or "unknown",
         source=" ".join(_words(arrays, "source")),
+        together_LEE=together if counts is not None else None,
         notes=(
             *_words(arrays, "notes"),
             *((f"{path}: holds counts and a trace; the counts are used",) if counts is not None and trace is not None else ()),

@@ -1,6 +1,7 @@
 """Co-activation: other nodes that a token reaches, on sequences of real traces that no plan was fitted to, ours beside the engines' balancers."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,11 +10,12 @@ from planner.bench.traces import ABSENT, DOMAINS, traced_problem, traces_found
 from planner.coactivation import remote_places_L
 from planner.cost import cost
 from planner.load import LoadProfile
+from planner.load_pairs import drawn_trace
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.rules import violations
 from planner.searching import in_expectation
-from planner.solve import Progress, find_candidates
+from planner.solve import Progress, find_candidates, find_method
 
 TITLE = "Co-activation: DeepSeek-V2-Lite, 4 nodes x 2 GPUs; other nodes a token reaches, held-out sequences, mean over 26 layers"
 MACHINE = "hgx-h100:4x2"
@@ -21,7 +23,7 @@ ENGINES = {"vLLM": "hashed", "SGLang": "nearest-static"}  # peers by how their n
 NOTES = (
     "of_own_eplb: against the engine's own balancer under the same rule; of_vllm_eplb: against vLLM's balancer under vLLM's rule. Same histogram for all.",
     "other_domain: the same placement judged on all of the other trace's held-out sequences.",
-    "affinity-1 weighs traffic more, affinity-2 (what --method affinity answers) balance.",
+    "affinity-1 weighs traffic more, affinity-2 (what --method affinity answers) balance; 'from pairs' sees co-occurrence counts instead of the trace.",
 )
 
 
@@ -47,6 +49,7 @@ def _rows(domain: str, redundant: int, policies: Mapping[str, Policy]) -> Iterat
         problem, held_out = traced_problem(domain, MACHINE, redundant, rule, "node")
         found = {name: placed_by(policy, problem) for name, policy in policies.items() if name.startswith(engine) and not name.endswith("_vec")}
         found |= {f"affinity-{number}": placement for number, placement in enumerate(find_candidates("affinity")(in_expectation(problem)), start=1)}
+        found["affinity from pairs"] = find_method("affinity")(in_expectation(paired(problem)))
         own: float | None = None
         for name, placement in found.items():
             remote = _mean_remote(problem, placement, held_out)
@@ -64,6 +67,16 @@ def _rows(domain: str, redundant: int, policies: Mapping[str, Policy]) -> Iterat
                 "other_domain_max_over_mean": cost(problem, placement, other_load).max_over_mean,
                 "valid": not violations(problem, placement),
             }
+
+
+def paired(problem: Problem) -> Problem:
+    """The same question, as one who has co-occurrence counts but no trace would ask it."""
+    trace = problem.load.trace
+    assert trace is not None
+    chosen_LTE = (trace.experts_LTK[..., None] == np.arange(problem.model.experts)).any(axis=2).astype(np.int64)
+    together_LEE = np.einsum("lte,ltf->lef", chosen_LTE, chosen_LTE, optimize=True)
+    drawn = drawn_trace(together_LEE, problem.load.tokens_WLE, problem.load.layer_ids, problem.model.top_k)
+    return replace(problem, load=replace(problem.load, trace=drawn))
 
 
 def placed_by(policy: Policy, problem: Problem) -> Placement:

@@ -16,6 +16,7 @@ from planner.dumps.opened import Opened
 from planner.dumps.parts import distinct_parts, missing_ranks
 from planner.dumps.slots import whole_counts
 from planner.dumps.tensors import read_safetensors
+from planner.dumps.trtllm_pairs import read_pairs
 from planner.dumps.trtllm_trace import read_trace
 from planner.errors import BadInput
 from planner.files import read_json
@@ -86,6 +87,8 @@ def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec, ranks: str | 
     traced = read_trace(folder, by_rank, iterations, layers, counts_WLE)
     notes += [traced] if isinstance(traced, str) else []
     values, lengths = traced if isinstance(traced, tuple) else (counts_WLE, None)
+    paired = read_pairs(folder, by_rank, iterations, layers, width) if lengths is None else None
+    notes += [paired] if isinstance(paired, str) else []
     return Recording(
         str(folder),
         values,
@@ -94,6 +97,7 @@ def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec, ranks: str | 
         sequence_lengths=lengths,
         window_names=tuple(map(str, iterations)),
         window_unit="iteration",
+        together_LEE=None if isinstance(paired, str) else paired,
         notes=tuple(notes),
     )
 

@@ -103,6 +103,23 @@ def test_the_ids_beside_the_counts_are_the_trace(tmp_path: Path) -> None:
     assert load.tokens_WLE.tolist() == [(counted(ids[0][i]) + counted(ids[1][i])).tolist() for i in (0, 1)]
 
 
+def test_co_occurrence_counts_become_drawn_tokens(tmp_path: Path) -> None:
+    """Those of all ranks and iterations together; a rank without them, or another shape, is noted and the counts are used alone."""
+    folder(tmp_path, {0: RANK0, 1: RANK1})
+    pairs = {f"{iteration}_{layer}": np.full((4, 4), 2, dtype=np.int32) for iteration in (5, 6) for layer in (1, 2)}
+    save_file(pairs, tmp_path / "cooccurrence_rank0.safetensors")
+    alone = read_load([tmp_path], MODEL)
+    assert alone.trace is None
+    assert "cooccurrence_rank1.safetensors is missing" in " ".join(alone.notes)
+    save_file({**pairs, "5_1": np.full((3, 3), 2, dtype=np.int32)}, tmp_path / "cooccurrence_rank1.safetensors")
+    assert "not whole numbers [4, 4]" in " ".join(read_load([tmp_path], MODEL).notes)
+    save_file(pairs, tmp_path / "cooccurrence_rank1.safetensors")
+    both = read_load([tmp_path], MODEL)
+    assert both.trace is not None
+    assert both.trace.experts_LTK.shape[2] == 2
+    assert both.tokens_WLE.tolist() == alone.tokens_WLE.tolist()
+
+
 def test_ids_that_do_not_fit_the_counts_are_not_used(tmp_path: Path) -> None:
     """The counts are, and a note says why there is no trace: other tokens, a rank without ids."""
     with_ids(tmp_path, {0: [routed(5), routed(6)], 1: [routed(3, seed=3), routed(4, seed=4)]})
