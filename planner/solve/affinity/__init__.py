@@ -19,7 +19,7 @@ from planner.solve.affinity.seats import copies_at, seat
 from planner.solve.arrays import placement_of, refined
 from planner.solve.packing import Ints
 
-PENALTIES = {2.0: 40, 14.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
+PENALTIES = {2.0: 40, 8.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
 SHAKES_WORK = 4_500_000  # at most, in cells of tables
 FEWEST_SHAKES = 8  # where there is work for less, shaking is left out
 SWAPS_OF_A_SHAKE = (4, 14)
