@@ -32,9 +32,8 @@ def messages_of_trace_XE(experts_TK: npt.NDArray[np.integer], experts: int, slot
     mean of n, and that is largest beside those that are chosen most often together with e.
     """
     experts_TK = experts_TK[:: max(len(experts_TK) // TRACED_TOKENS, 1)]
-    chosen_TE = np.zeros((len(experts_TK), experts), dtype=np.float32)  # whole numbers of tokens: exact
-    np.put_along_axis(chosen_TE, experts_TK.astype(np.int64), 1.0, axis=1)
-    together_EE = (chosen_TE.T @ chosen_TE).astype(np.float64)
+    pair_TKK = experts_TK[:, :, None].astype(np.int64) * experts + experts_TK[:, None, :]
+    together_EE = np.bincount(pair_TKK.ravel(), minlength=experts**2).reshape(experts, experts)
     count_E = np.diag(together_EE).copy()
     np.fill_diagonal(together_EE, 0.0)
     most_EE = np.sort(together_EE, axis=1)[:, ::-1]

@@ -38,7 +38,7 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
 def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
     """One placement for each weight of balance against traffic; none where nothing is to be saved, for `refine` is a candidate already.
 
-    Layers too large to be shaken are searched with the last weight alone: in the others they have `refine`'s row, and where all are so, it is not offered.
+    Layers too large to be shaken are searched with the first weight alone, and keep that row; where all are so, one placement is offered.
     `budget_seconds` is a wall-clock limit: past it no layer is shaken.
     """
     if not helps(problem):
@@ -50,21 +50,21 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
     layers = [layer_of(problem, reach, row) for row in range(len(copies_LEN))]
     large_L = np.array([layer.evidence.rugged and _affordable(layer, copies_EN) < FEWEST_SHAKES for layer, copies_EN in zip(layers, copies_LEN, strict=True)])
     for number, (penalty, shakes) in enumerate(PENALTIES.items()):
-        searched_L = ~large_L if number < len(PENALTIES) - 1 else np.ones_like(large_L)
+        again_L = ~large_L if number else np.ones_like(large_L)
+        if not again_L.any():
+            break
         for row, layer in enumerate(layers):
-            if not searched_L[row]:
+            if not again_L[row]:
                 continue
             if progress is not None:
                 progress((number + row / len(layers)) / len(PENALTIES), "affinity")
             random = np.random.default_rng([seed, number, problem.model.placed_layer_ids[row]])
             search = Search(layer, copies_LEN[row], penalty)
             copies_LEN[row] = settled(search, shakes, random, lambda: time.monotonic() < stop)
-        if not searched_L.any():
-            continue
         load_LEN, away_LEN = (problem.shares_LE[:, :, None] * part_LEN for part_LEN in reach.served_N(copies_LEN))
         if problem.workload.transport == "node":  # what arrives comes through the GPU of the sender's index, wherever the expert sits
             away_LEN = load_LEN
-        yield placement_of(problem, np.where(searched_L[:, None], seat(copies_LEN, load_LEN, away_LEN, place_G), start_LP))
+        yield placement_of(problem, seat(copies_LEN, load_LEN, away_LEN, place_G))
 
 
 def _start(problem: Problem, stop: float) -> Ints:
