@@ -16,7 +16,7 @@ from planner.traffic import TRACED_TOKENS, Floats, units
 
 MOST_WINDOWS = 8  # of a domain, over which a placement is judged
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one judgement may take
-TRACED_WORK = 5_000_000  # cells, tokens x places of sources that differ, that one judgement of a layer may take over all windows
+TRACED_WORK = 3_000_000  # cells, tokens x places of sources that differ, that one judgement of a layer may take over all windows
 FEWEST_TOKENS = 512  # of a trace that a window is judged by; where that is too much work, windows are fewer
 
 
