@@ -25,25 +25,26 @@ def messages_E(share_E: Floats, top_k: int, slots_at_place: int) -> Floats:
     return np.asarray(chance_E * (1 - (1 - most_E / picks) ** picks) / most_E)
 
 
-def messages_of_trace_E(experts_TK: npt.NDArray[np.integer], experts: int, slots_at_place: int) -> Floats:
-    """The same, counted in the traced tokens that traffic is averaged over.
+def messages_of_trace_XE(experts_TK: npt.NDArray[np.integer], experts: int, slots_at_place_X: tuple[int, ...]) -> list[Floats]:
+    """The same, counted in the traced tokens that traffic is averaged over, for places of several sizes at once.
 
     A pick of expert e stands for 1 / n messages, n the token's experts at the place. Over the tokens of e the mean of 1 / n is at least 1 over the
     mean of n, and that is largest beside those that are chosen most often together with e.
     """
     experts_TK = experts_TK[:: max(len(experts_TK) // TRACED_TOKENS, 1)]
-    chosen_TE = np.zeros((len(experts_TK), experts))
-    np.put_along_axis(chosen_TE, experts_TK.astype(np.int64), 1.0, axis=1)
-    together_EE = chosen_TE.T @ chosen_TE
+    pair_TKK = experts_TK[:, :, None].astype(np.int64) * experts + experts_TK[:, None, :]
+    together_EE = np.bincount(pair_TKK.ravel(), minlength=experts**2).reshape(experts, experts)
     count_E = np.diag(together_EE).copy()
     np.fill_diagonal(together_EE, 0.0)
-    others_E = np.sort(together_EE, axis=1)[:, ::-1][:, : slots_at_place - 1].sum(axis=1) / np.maximum(count_E, 1)
-    return np.asarray(count_E / len(experts_TK) / (1 + others_E))
+    most_EE = np.sort(together_EE, axis=1)[:, ::-1]
+    others_XE = (most_EE[:, : slots - 1].sum(axis=1) / np.maximum(count_E, 1) for slots in slots_at_place_X)
+    return [np.asarray(count_E / len(experts_TK) / (1 + others_E)) for others_E in others_XE]
 
 
 def touched_slots(assignments_E: Floats, parts_CC: list[Floats], extra: int) -> float:
     """Slots with at least one token in a step, at least, over all GPUs: replica c of an expert gets `parts_CC[c - 1]` of its assignments, in some order."""
-    table_EC = np.stack([-np.expm1(-assignments_E[:, None] * part_C).sum(axis=1) for part_C in parts_CC], axis=1)
+    alike = [np.unique(part_C, return_counts=True) for part_C in parts_CC]  # most replicas get the same: a thousand are a few exponentials
+    table_EC: Floats = np.stack([-np.expm1(-assignments_E[:, None] * part_X) @ times_X for part_X, times_X in alike], axis=1)
     return least_total(table_EC, extra)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.bound import load_bound
 from planner.bound_picks import touched_slots
-from planner.bound_traffic import PhaseBound, phase_bound
+from planner.bound_traffic import Least, PhaseBound, least_messages, phase_bound
 from planner.constants import COMBINE, DISPATCH
 from planner.cost import compute_seconds_G
 from planner.load import LoadProfile
@@ -68,9 +68,9 @@ def time_bound(problem: Problem, load: LoadProfile | None = None, *, peak_load_L
             load_bound(load.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even", speed_G=problem.speed_G).load_L * sent
         )
     transport, (dispatch_bytes, combine_bytes) = problem.workload.transport, message_bytes(problem)
-    busiest = (peak_load_L, relative_speed_G(problem))
-    dispatch = phase_bound(problem, load, busiest, DISPATCH[transport], dispatch_bytes, back=False)
-    combine = phase_bound(problem, load, busiest, COMBINE[transport], combine_bytes, back=True)
+    least = Least(least_messages(problem, load), peak_load_L, relative_speed_G(problem))
+    dispatch = phase_bound(problem, load, least, DISPATCH[transport], dispatch_bytes, back=False)
+    combine = phase_bound(problem, load, least, COMBINE[transport], combine_bytes, back=True)
     compute = _compute_bound(problem, load.shares_LE, peak_load_L)
     return TimeBound(
         dispatch.seconds_L + DISPATCH[transport].start_seconds(problem.gpus),
@@ -100,9 +100,10 @@ def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> P
     """The slowest GPU's expert compute: by its load, by the load of all GPUs, by the weights that are read."""
     gpus, top_k, tokens = problem.gpus, problem.model.top_k, problem.workload.tokens_per_rank * problem.gpus
     idle = float(compute_seconds_G(problem, np.zeros(gpus), np.zeros(gpus)).min())
-    parts = [parts_CC(problem, mapped=layer_id < problem.model.layers) for layer_id in problem.model.placed_layer_ids]
+    mapped_L = [layer_id < problem.model.layers for layer_id in problem.model.placed_layer_ids]
+    parts = {mapped: parts_CC(problem, mapped=mapped) for mapped in sorted(set(mapped_L))}
     chosen_LE = tokens * np.minimum(top_k * share_LE, 1.0)  # tokens that choose an expert; no token chooses one twice
-    touched_L = [touched_slots(row_E, row_parts, problem.redundant) for row_E, row_parts in zip(chosen_LE, parts, strict=True)]
+    touched_L = [touched_slots(row_E, parts[mapped], problem.redundant) for row_E, mapped in zip(chosen_LE, mapped_L, strict=True)]
     found = {
         "busiest GPU": idle + peak_load_L * seconds_each_G(problem, 1.0, 0.0).min(),
         "all GPUs": np.full(len(share_LE), idle + tokens * top_k / (1 / seconds_each_G(problem, 1.0, 0.0)).sum()),

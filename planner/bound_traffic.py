@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.bound_picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_E
+from planner.bound_picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_XE
 from planner.constants import PhaseConstants
 from planner.cost import efficiency_R
 from planner.load import LoadProfile
@@ -35,6 +35,14 @@ class PhaseBound:
     reason_L: tuple[str, ...]
 
 
+class Least(NamedTuple):
+    """What both phases go by: messages of each layer (`least_messages`), and that some GPU gets at least so many assignments over its speed."""
+
+    weights: list[tuple[Floats, Floats]]
+    peak_load_L: Floats
+    speed_G: Floats
+
+
 class Tariff(NamedTuple):
     """One kind of link: what an expert's messages cost with c replicas, in seconds per byte, when every source sends one message for it."""
 
@@ -43,17 +51,14 @@ class Tariff(NamedTuple):
     to_unit_C: Floats  # first hop of transport `node`
 
 
-def phase_bound(
-    problem: Problem, load: LoadProfile, busiest: tuple[Floats, Floats], constants: PhaseConstants, message_bytes: float, *, back: bool
-) -> PhaseBound:
-    """The bound for dispatch, or for combine where `back`. `busiest`: on some GPU at least so many assignments [L] over its speed [G]."""
-    peak_load_L, speed_G = busiest
+def phase_bound(problem: Problem, load: LoadProfile, least: "Least", constants: PhaseConstants, message_bytes: float, *, back: bool) -> PhaseBound:
+    """The bound for dispatch, or for combine where `back`."""
+    weights, peak_load_L, speed_G = least
     rate_R = problem.topology.capacity_R * efficiency_R(problem, constants)
     layers, transport = len(peak_load_L), problem.workload.transport
     if transport == "allgather":
         return _fixed_volume(problem, rate_R, message_bytes, layers, back=back)
     found = [("none", np.zeros(layers))]
-    weights = [_weights(problem, load, layer) for layer in range(layers)]
     extra = problem.redundant
     priced = tariffs(problem, rate_R, back=back)
     for tariff in priced:
@@ -144,22 +149,21 @@ def _by_rounds(problem: Problem, share_E: Floats, tariff: Tariff, weights: tuple
     return least_total(value_EC, problem.redundant)
 
 
-def _weights(problem: Problem, load: LoadProfile, layer: int) -> tuple[Floats, Floats]:
-    """Messages a token on account of each expert, at least: to its GPU, and to its unit before."""
-    top_k, experts = problem.model.top_k, problem.model.experts
-    share_E = load.shares_LE[layer]
+def least_messages(problem: Problem, load: LoadProfile) -> list[tuple[Floats, Floats]]:
+    """For every layer the messages a token on account of each expert, at least: to its GPU, and to its unit before."""
+    top_k, experts, transport = problem.model.top_k, problem.model.experts, problem.workload.transport
     none_E = np.zeros(experts)
-    if problem.workload.transport == "slot":
-        return top_k * share_E, none_E
-    traced = load.trace is not None and load.trace.recorded_L[layer]
-
-    def least_E(places: int) -> Floats:
-        if traced and load.trace is not None:
-            return messages_of_trace_E(load.trace.experts_LTK[layer], experts, places)
-        return messages_E(share_E, top_k, places)
-
-    to_unit_E = least_E(problem.slots_per_gpu * int(np.bincount(units(problem)).max())) if problem.workload.transport == "node" else none_E
-    return least_E(problem.slots_per_gpu), to_unit_E
+    if transport == "slot":
+        return [(top_k * share_E, none_E) for share_E in load.shares_LE]
+    sizes = (problem.slots_per_gpu, *((problem.slots_per_gpu * int(np.bincount(units(problem)).max()),) if transport == "node" else ()))
+    found = []
+    for layer, share_E in enumerate(load.shares_LE):
+        if load.trace is not None and load.trace.recorded_L[layer]:
+            least_XE = messages_of_trace_XE(load.trace.experts_LTK[layer], experts, sizes)
+        else:
+            least_XE = [messages_E(share_E, top_k, size) for size in sizes]
+        found.append((least_XE[0], least_XE[1] if transport == "node" else none_E))
+    return found
 
 
 def _to_busiest_place_L(problem: Problem, load: LoadProfile, peak_load_L: Floats) -> Floats:

@@ -3,7 +3,9 @@
 Shapes: L placed layers, G GPUs, P slots, R resources.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from planner.problem import Problem
 from planner.replica import find_rule
 from planner.traffic import Floats, Routing, assignments_SP, inclusion_E, message_bytes, messages_GG
 
+FOLLOW_LOAD = ("lp", "round-robin")  # rules whose shares depend on the load, not on the placement alone
 NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none comes is below exp(-40)
 
 
@@ -80,32 +83,53 @@ class Cost:
 
 def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None) -> Cost:
     """The cost of `placement` on `load` (the problem's own where none is given). The placement must have passed the judge."""
-    load = load or problem.load
-    layers = len(placement.layer_ids)
-    load_LG = np.empty((layers, problem.gpus))
-    dispatch_L, compute_L, combine_L = np.empty(layers), np.empty(layers), np.empty(layers)
-    cross_node_L = np.empty(layers)
-    bottlenecks = []
+    return costs(problem, placement, (load or problem.load,))[0]
+
+
+def costs(problem: Problem, placement: Placement, loads: Sequence[LoadProfile]) -> list[Cost]:
+    """The cost on each load; what replicas share is worked out once where it follows from the placement."""
+    if problem.replica_rule in FOLLOW_LOAD and len(loads) > 1:
+        return [costs(problem, placement, (load,))[0] for load in loads]
+    transport = problem.workload.transport
     dispatch_bytes, combine_bytes = message_bytes(problem)
-    rule = find_rule(problem.replica_rule)
-    shares_LE = load.shares_LE
-    dispatch_phase = _Phase(problem, DISPATCH[problem.workload.transport], dispatch_bytes)
-    combine_phase = _Phase(problem, COMBINE[problem.workload.transport], combine_bytes)
-    traced_L = load.trace.recorded_L if load.trace is not None else np.zeros(layers, dtype=bool)
-    for layer, share_SP in enumerate(rule(placement, problem.situation(load))):
-        traced_TK = load.trace.experts_LTK[layer] if load.trace is not None and traced_L[layer] else None
-        routing = Routing(shares_LE[layer], share_SP, placement.expert_LP[layer], traced_TK)
-        sent_SP, sent_GG = assignments_SP(problem, routing), messages_GG(problem, routing)
-        received_P = sent_SP.sum(axis=0) * (problem.gpus if len(sent_SP) == 1 else 1)
-        load_LG[layer] = received_P.reshape(problem.gpus, -1).sum(axis=1)
-        there_R, back_R = problem.topology.there_and_back(sent_GG)
-        dispatch_L[layer], bottleneck = dispatch_phase.seconds(there_R)
-        combine_L[layer], _ = combine_phase.seconds(back_R)
-        compute_L[layer] = compute_seconds_G(problem, load_LG[layer], touched_slots_G(problem, routing)).max()
-        cross_node_L[layer] = _cross_node_share(problem, sent_SP)
-        bottlenecks.append(bottleneck)
+    phases = (_Phase(problem, DISPATCH[transport], dispatch_bytes), _Phase(problem, COMBINE[transport], combine_bytes))
+    shares = [load.shares_LE for load in loads]
+    rows: list[list[_Row]] = [[] for _ in loads]
+    for layer, share_SP in enumerate(find_rule(problem.replica_rule)(placement, problem.situation(loads[0]))):
+        for load, shares_LE, found in zip(loads, shares, rows, strict=True):
+            traced_TK = load.trace.experts_LTK[layer] if load.trace is not None and load.trace.recorded_L[layer] else None
+            found.append(_row(problem, Routing(shares_LE[layer], share_SP, placement.expert_LP[layer], traced_TK), phases))
+    return [_put_together(problem, placement, load, found) for load, found in zip(loads, rows, strict=True)]
+
+
+class _Row(NamedTuple):
+    """One layer of a cost."""
+
+    load_G: Floats
+    dispatch_seconds: float
+    compute_seconds: float
+    combine_seconds: float
+    bottleneck: str
+    cross_node: float
+
+
+def _row(problem: Problem, routing: Routing, phases: "tuple[_Phase, _Phase]") -> _Row:
+    sent_SP = assignments_SP(problem, routing)
+    sent_GG = messages_GG(problem, routing, sent_SP)
+    received_P = sent_SP.sum(axis=0) * (problem.gpus if len(sent_SP) == 1 else 1)
+    load_G = received_P.reshape(problem.gpus, -1).sum(axis=1)
+    (dispatch, bottleneck), (combine, _) = (phase.seconds(sent_R) for phase, sent_R in zip(phases, problem.topology.there_and_back(sent_GG), strict=True))
+    compute = float(compute_seconds_G(problem, load_G, touched_slots_G(problem, routing)).max())
+    return _Row(load_G, dispatch, compute, combine, bottleneck, _cross_node_share(problem, sent_SP))
+
+
+def _put_together(problem: Problem, placement: Placement, load: LoadProfile, rows: "list[_Row]") -> Cost:
+    load_G, dispatch, compute, combine, bottlenecks, cross_node = zip(*rows, strict=True)
     silent_L = np.asarray(load.total_LE.sum(axis=1) == 0)
-    return Cost(placement.layer_ids, load_LG, dispatch_L, compute_L, combine_L, tuple(bottlenecks), cross_node_L, silent_L, problem.speed_G)
+    seconds_3L = np.array([dispatch, compute, combine])
+    return Cost(
+        placement.layer_ids, np.array(load_G), seconds_3L[0], seconds_3L[1], seconds_3L[2], bottlenecks, np.array(cross_node), silent_L, problem.speed_G
+    )
 
 
 class _Phase:
@@ -127,7 +151,8 @@ class _Phase:
 
 def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
     """A measured rate is what messages reach already; any other is a line rate, of which they reach a share."""
-    return np.array([1.0 if r.rate.evidence.kind == "measured" else constants.efficiency(r.tier) for r in problem.topology.resources])
+    reached = {tier: constants.efficiency(tier) for tier in {r.tier for r in problem.topology.resources}}
+    return np.array([1.0 if r.rate.evidence.kind == "measured" else reached[r.tier] for r in problem.topology.resources])
 
 
 def touched_slots_G(problem: Problem, routing: Routing) -> Floats:

@@ -16,9 +16,10 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
 from planner.resplit import island_LG
-from planner.score import Windows, affordable_windows, objective_seconds_L, windows_of
+from planner.score import TRACED_WORK, Windows, affordable_windows, cells_a_token, objective_seconds_L, windows_of
 from planner.shift import best_rows, joined, levelled
 from planner.solve import Progress, auto, cpsat, find_method, sparse
+from planner.solve.affinity.layers import helps
 from planner.solve.arrays import Solved, spread_nodes
 from planner.solve.disperse import disperse
 from planner.solve.packing import in_order
@@ -30,7 +31,9 @@ from planner.workers import BY_SIZE, Crew, Haste, solve_in_blocks
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
 PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
-AUTO_CANDIDATES, CELL_SECONDS, SLOT_SECONDS = 6, 1.5e-8, 2e-5  # about what a search looks at: placements, cells of a judgement, slots of a layer
+CELL_SECONDS, SLOT_SECONDS = 1.5e-8, 2e-5  # about what a search takes: for a cell of a judgement, and a slot of a layer
+TRACED_CELL_SECONDS, AFFINITY_SECONDS = 3.5e-9, 0.5  # for a cell of a judgement over traced tokens, and to bring a traced layer's experts together
+CANDIDATES, NEAR_CANDIDATES = 4, 10  # about how many placements `auto` judges, and where near replicas are preferred
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,13 @@ def _search_seconds(problem: Problem, search: Search, windows: int) -> float:
     gpus, layers, placed = problem.gpus, len(problem.model.placed_layer_ids), problem.slots
     sources = gpus if problem.replica_rule.startswith("nearest") else 1
     cells = sources * placed + (gpus**2 if sources > 1 or problem.workload.transport == "node" else gpus)
+    each = windows * cells * CELL_SECONDS
     if problem.load.trace is not None and problem.workload.transport in {"rank", "node"}:
-        cells += TRACED_TOKENS * problem.model.top_k * (problem.topology.node_count if sources > 1 else 1)
-    judging = AUTO_CANDIDATES * windows * layers * cells * CELL_SECONDS if search.method == "auto" else 0.0
+        tokens = min(problem.load.trace.experts_LTK.shape[1], windows * TRACED_TOKENS)
+        each += min(tokens * cells_a_token(problem), TRACED_WORK) * TRACED_CELL_SECONDS
+    judging = (NEAR_CANDIDATES if problem.spreads_over_nodes else CANDIDATES) * layers * each if search.method == "auto" else 0.0
+    gathers = search.method in ("auto", "affinity") and problem.load.trace is not None and helps(problem)
+    judging += layers * AFFINITY_SECONDS if gathers else 0.0
     small = problem.model.experts * gpus <= cpsat.SMALL_CELLS
     proving = {"auto": auto.DETERMINISTIC_SECONDS if small else 0.0, "cpsat": cpsat.TOTAL_DETERMINISTIC_SECONDS}.get(search.method, 0.0)
     return min(judging + layers * placed * SLOT_SECONDS + proving, search.budget_seconds or math.inf)

@@ -32,13 +32,14 @@ def assignments_SP(problem: Problem, routing: Routing) -> Floats:
     return problem.workload.tokens_per_rank * problem.model.top_k * routing.share_E[routing.expert_P] * routing.share_SP
 
 
-def messages_GG(problem: Problem, routing: Routing) -> Floats:
-    """Expected messages per step from source GPU (row) to destination GPU (column), the diagonal included."""
+def messages_GG(problem: Problem, routing: Routing, sent_SP: Floats | None = None) -> Floats:
+    """Expected messages per step from source GPU (row) to destination GPU (column), the diagonal included. `sent_SP`: its assignments, where known."""
     transport, gpus, tokens = problem.workload.transport, problem.gpus, problem.workload.tokens_per_rank
     if transport == "allgather":
         return _allgather(problem)
     if transport == "slot":
-        return np.broadcast_to(assignments_SP(problem, routing).reshape(len(routing.share_SP), gpus, -1).sum(axis=2), (gpus, gpus))
+        sent_SP = assignments_SP(problem, routing) if sent_SP is None else sent_SP
+        return np.broadcast_to(sent_SP.reshape(len(routing.share_SP), gpus, -1).sum(axis=2), (gpus, gpus))
     gpu_P = np.arange(problem.slots) // problem.slots_per_gpu
     hits_GG = np.broadcast_to(tokens * _hit_share(problem, routing, gpu_P), (gpus, gpus))
     if transport == "rank":

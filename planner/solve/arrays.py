@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,14 @@ def refined(problem: Problem, more: Callable[[float], bool]) -> npt.NDArray[np.i
         speed_G=speed_G,
         more=more,
     )
+
+
+@lru_cache(maxsize=1)
+def refined_fully(problem: Problem) -> npt.NDArray[np.int64]:
+    """The rows of `refined` without a limit; kept, for one method after the other starts from them."""
+    expert_LP = refined(problem, lambda _: True)
+    expert_LP.flags.writeable = False
+    return expert_LP
 
 
 def protected(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:

@@ -5,7 +5,7 @@ import time
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve import Progress
-from planner.solve.arrays import placement_of, refined
+from planner.solve.arrays import placement_of, refined, refined_fully
 
 
 def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
@@ -14,6 +14,8 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     `budget_seconds` is a wall-clock limit on the moves: an answer that it cut short is not reproducible.
     """
     del seed
+    if budget_seconds is None and progress is None:
+        return placement_of(problem, refined_fully(problem))
     stop = None if budget_seconds is None else time.monotonic() + budget_seconds
 
     def more(done: float) -> bool:

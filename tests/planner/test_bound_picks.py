@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.bound_picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_E, touched_slots
+from planner.bound_picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_XE, touched_slots
 from planner.bound_time import parts_CC
 from planner.problem import Problem
 from planner.replica import find_rule
@@ -78,7 +78,7 @@ def test_traced_picks_stand_for_no_more_messages_than_are_sent(seed: int, top_k:
     """Every set of experts that fits a place: tokens that hit it, counted, against the sum over the set."""
     drawn = np.random.default_rng(seed)
     experts_TK = np.array([drawn.permutation(6)[:top_k] for _ in range(20)])
-    least_E = messages_of_trace_E(experts_TK, 6, slots)
+    (least_E,) = messages_of_trace_XE(experts_TK, 6, (slots,))
     for held in combinations(range(6), slots):
         hits = np.isin(experts_TK, held).any(axis=1).mean()
         assert least_E[list(held)].sum() <= hits + 1e-9
@@ -86,8 +86,9 @@ def test_traced_picks_stand_for_no_more_messages_than_are_sent(seed: int, top_k:
 
 def test_picks_that_never_meet_are_a_message_each() -> None:
     """One slot a place, or top-1: as many messages as picks. Two experts that always meet in two slots: half."""
-    assert messages_of_trace_E(np.array([[0, 1], [0, 1]]), 2, 1).tolist() == [1, 1]
-    assert messages_of_trace_E(np.array([[0, 1], [0, 1]]), 2, 2).tolist() == [0.5, 0.5]
+    one_E, two_E = messages_of_trace_XE(np.array([[0, 1], [0, 1]]), 2, (1, 2))
+    assert one_E.tolist() == [1, 1]
+    assert two_E.tolist() == [0.5, 0.5]
     assert messages_E(np.array([0.75, 0.25]), 1, 2) == pytest.approx([0.75, 0.25])
 
 

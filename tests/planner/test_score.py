@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cost import cost
-from planner.load import LoadProfile
+from planner.cost import cost, costs
+from planner.load import LoadProfile, Trace
 from planner.objective import Objective
-from planner.score import MOST_WINDOWS, objective_seconds_L, windows_of
+from planner.problem import Workload
+from planner.score import FEWEST_TOKENS, MOST_WINDOWS, affordable_windows, cells_a_token, objective_seconds_L, windows_of
 from tests.planner.small import BEST_ROW, placed, question
 
 
@@ -53,3 +54,36 @@ def test_a_plan_of_the_sum_is_judged_on_each_window() -> None:
     )
     assert total < mean < worst
     assert worst == pytest.approx(max(cost(problem, placement, load.with_windows([window])).total_seconds for window in (0, 1)))
+
+
+@pytest.mark.parametrize("rule", ["even", "nearest", "hashed", "round-robin", "lp"])
+def test_costs_of_several_loads_are_the_cost_of_each(rule: str) -> None:
+    """Whether what the rule shares follows from the placement or from the load."""
+    problem = question().with_rule(rule)
+    placement = placed(BEST_ROW, problem)
+    loads = [replace(problem.load, tokens_WLE=np.array([[row]], dtype=np.int64)) for row in ([9, 1, 1, 1], [1, 1, 1, 9], [5, 5, 5, 5])]
+    together = [found.layer_seconds_L.tolist() for found in costs(problem, placement, loads)]
+    assert together == [cost(problem, placement, load).layer_seconds_L.tolist() for load in loads]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_a_large_trace_is_thinned_and_its_counts_are_not(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Every so many-th token of each window is left, and no window is lost."""
+    tokens = FEWEST_TOKENS * step
+    load = series([1, 1])
+    experts_LTK = np.arange(2 * tokens, dtype=np.int32).reshape(1, -1, 1) % 4
+    load = replace(load, trace=Trace(experts_LTK, (tokens, tokens)))
+    problem = replace(question(), workload=Workload(transport="node"))
+    monkeypatch.setattr("planner.score.TRACED_WORK", 1)
+    windows = windows_of(problem, load, 1)
+    assert affordable_windows(problem, load) == 1
+    assert [part.total_LE.tolist() for part in windows.loads] == load.tokens_WLE.tolist()
+    assert [part.trace.experts_LTK.shape[1] for part in windows.loads if part.trace] == [FEWEST_TOKENS] * 2
+
+
+def test_places_of_a_traced_token() -> None:
+    """Two nodes of two GPUs: six places, from both nodes where near replicas are preferred; with counts by slot no token is followed."""
+    problem = replace(question(), workload=Workload(transport="node"))
+    assert cells_a_token(problem.with_rule("even")) == problem.gpus + 2
+    assert cells_a_token(problem.with_rule("nearest")) == 2 * (problem.gpus + 2)
+    assert cells_a_token(replace(problem, workload=Workload(transport="slot"))) == 1

@@ -14,9 +14,9 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve import Progress
 from planner.solve.affinity.layers import helps, layer_of, places, reach_of
-from planner.solve.affinity.search import Search
+from planner.solve.affinity.search import Layer, Search
 from planner.solve.affinity.seats import copies_at, seat
-from planner.solve.arrays import placement_of, refined
+from planner.solve.arrays import placement_of, refined, refined_fully
 from planner.solve.packing import Ints
 
 PENALTIES = {2.0: 40, 8.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
@@ -28,22 +28,34 @@ SLACK = 0.03  # by how much the price may rise at most from one local optimum to
 
 def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
     """The candidate that weighs balance most. Same seed: same placement."""
-    *_, balanced = candidates(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
-    return balanced
+    offered = list(candidates(problem, seed=seed, budget_seconds=budget_seconds, progress=progress))
+    if offered:
+        return offered[-1]
+    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
+    return placement_of(problem, _start(problem, stop))
 
 
 def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
-    """One placement for each weight of balance against traffic. `budget_seconds` is a wall-clock limit: past it no layer is shaken."""
-    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
-    start_LP = refined(problem, lambda _: time.monotonic() < stop)
+    """One placement for each weight of balance against traffic; none where nothing is to be saved, for `refine` is a candidate already.
+
+    Layers too large to be shaken are searched with the first weight alone, and keep that row; where all are so, one placement is offered.
+    `budget_seconds` is a wall-clock limit: past it no layer is shaken.
+    """
     if not helps(problem):
-        yield placement_of(problem, start_LP)
         return
+    stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
+    start_LP = _start(problem, stop)
     place_G, reach = places(problem), reach_of(problem)
     copies_LEN = copies_at(start_LP, np.repeat(place_G, problem.slots_per_gpu), problem.model.experts)
     layers = [layer_of(problem, reach, row) for row in range(len(copies_LEN))]
+    large_L = np.array([layer.evidence.rugged and _affordable(layer, copies_EN) < FEWEST_SHAKES for layer, copies_EN in zip(layers, copies_LEN, strict=True)])
     for number, (penalty, shakes) in enumerate(PENALTIES.items()):
+        again_L = ~large_L if number else np.ones_like(large_L)
+        if not again_L.any():
+            break
         for row, layer in enumerate(layers):
+            if not again_L[row]:
+                continue
             if progress is not None:
                 progress((number + row / len(layers)) / len(PENALTIES), "affinity")
             random = np.random.default_rng([seed, number, problem.model.placed_layer_ids[row]])
@@ -55,16 +67,17 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
         yield placement_of(problem, seat(copies_LEN, load_LEN, away_LEN, place_G))
 
 
+def _start(problem: Problem, stop: float) -> Ints:
+    return refined_fully(problem) if stop == math.inf else refined(problem, lambda _: time.monotonic() < stop)
+
+
 def settled(search: Search, most_shakes: int, random: np.random.Generator, more: Callable[[], bool] = lambda: True) -> Ints:
     """copies_EN after a descent, and after shakes that each end in another descent; the best of all. `more` is asked before each."""
     if more():
         search.descend()
     here_EN, here = best_EN, best = search.copies_EN, search.price
-    evidence = search.layer.evidence
-    copies = np.count_nonzero(here_EN)
-    work = evidence.work + copies * (copies + here_EN.shape[1] * search.share_EX.shape[1])
-    affordable = SHAKES_WORK // work
-    shakes = min(affordable, most_shakes) if evidence.rugged and affordable >= FEWEST_SHAKES else 0
+    affordable = _affordable(search.layer, here_EN)
+    shakes = min(affordable, most_shakes) if search.layer.evidence.rugged and affordable >= FEWEST_SHAKES else 0
     for shake in range(shakes):
         if not more():
             break
@@ -76,3 +89,9 @@ def settled(search: Search, most_shakes: int, random: np.random.Generator, more:
         if here < best:
             best_EN, best = here_EN, here
     return best_EN
+
+
+def _affordable(layer: Layer, copies_EN: Ints) -> int:
+    """Shakes that there is work for."""
+    copies = np.count_nonzero(copies_EN)
+    return int(SHAKES_WORK // (layer.evidence.work + copies * (copies + copies_EN.shape[1] * len(layer.reach.weight_X))))

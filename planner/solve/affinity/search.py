@@ -19,6 +19,7 @@ PATIENCE = 6  # checks in a row that come to nothing, after which a pass ends
 WORTH = 2e-5  # messages per token that a change must save
 PASSES_TIMES_PLACES = 3200  # of one descent; a pass takes longer with more places
 EXCHANGED = 0.25  # of a shake's changes; the others are swaps
+STALE = 2e-3  # of the price: where passes take turns, a round of turns that lowers it by less ends the descent
 CELLS_OF_A_PASS = 30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
 
 Bools = npt.NDArray[np.bool_]
@@ -67,11 +68,15 @@ class Search:
         partner_RN = tournament(len(self.layer.most_N))
         cells = int((self.copies_EN > 0).sum()) * self.share_EX.shape[1]
         turns = -(-len(partner_RN) // max(CELLS_OF_A_PASS // cells, 1))
-        idle = 0
+        idle, before = 0, self.price
         for number in range(PASSES_TIMES_PLACES // partner_RN.shape[1]):
             idle = 0 if self._pass(partner_RN[number % turns :: turns], np.arange(number % turns, partner_RN.shape[1], turns)) else idle + 1
             if idle == turns:
                 break
+            if turns > 1 and number % turns == turns - 1:
+                if self.price > before * (1 - STALE):
+                    break
+                before = self.price
 
     def _pass(self, partner_RN: Ints, place_V: Ints) -> int:
         """Check the most promising changes, of experts that differ, one after the other; returns how many were kept."""

@@ -216,3 +216,21 @@ def test_a_budget_of_nothing_still_answers() -> None:
     """The start of the search, unshaken."""
     problem = topical_problem(cluster(2, 2), experts=12, slots_per_gpu=4, top_k=3)
     assert violations(problem, find_method("affinity")(problem, budget_seconds=1e-9)) == []
+
+
+def test_nothing_is_offered_where_nothing_is_saved() -> None:
+    """Every GPU gets every token: the method itself answers with `refine`'s placement, which the portfolio has already."""
+    problem = topical_problem(cluster(2, 2), experts=8, slots_per_gpu=3)
+    problem = replace(problem, workload=replace(problem.workload, transport="allgather"))
+    assert not list(find_candidates("affinity")(problem))
+    assert find_method("affinity")(problem).expert_LP.tolist() == find_method("refine")(problem).expert_LP.tolist()
+
+
+def test_layers_too_large_to_shake_get_one_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One placement, no dearer by the first weight's price than `refine`'s."""
+    problem = topical_problem(cluster(4, 2), experts=16, slots_per_gpu=3, top_k=4)
+    monkeypatch.setattr("planner.solve.affinity.SHAKES_WORK", 1)
+    (found,) = find_candidates("affinity")(problem)
+    assert violations(problem, found) == []
+    refined = find_method("refine")(problem)
+    assert (remote_places_L(problem, found) < remote_places_L(problem, refined)).all()
