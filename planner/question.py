@@ -37,6 +37,8 @@ from planner.workers import Crew
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
+TRACED_TRANSPORTS = ("rank", "node")  # whose messages depend on which experts a token chooses together
+UNTRACED = "which counts under transports rank and node: here tokens choose experts independently; give the trace with --load for the plan's own figures"
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ def posed(question: Question) -> Posed:
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
-    if question.gpu_speed:
-        topology = topology.with_speeds(read_speeds(question.gpu_speed))
+    if question.gpu_speed is not None:
+        topology = topology.with_speeds(read_speeds(question.gpu_speed, topology.gpu_count))
     objective = parse_objective(question.objective, robust=question.robust)
     whole_load = find_load(question.load_files, model, question.map_file, question.ranks)
     load, held_out_load = split_windows(whole_load, question.held_out)
@@ -133,13 +135,13 @@ def re_evaluate(
     gpu_speed: str | None = None,
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
-    problem, placement, _ = read_plan(plan_file)
+    problem, placement, value = read_plan(plan_file)
     notes: tuple[str, ...] = ()
     if topology_text:
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
-    if gpu_speed:
-        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed)))
+    if gpu_speed is not None:
+        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed, problem.gpus)))
     if load_files or map_file:
         load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
@@ -148,6 +150,8 @@ def re_evaluate(
         transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
         workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
         problem = replace(problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology))
+    if not load_files and value["load"].get("traced") and problem.workload.transport in TRACED_TRANSPORTS:
+        notes = (*notes, f"{plan_file} holds the counts of its trace, not which experts tokens chose together, {UNTRACED}")
     return problem, cost(problem, placement), notes
 
 
@@ -180,8 +184,8 @@ def evaluate_engines(
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
-        found[name] = (problem, priced)
+        problem, priced, own = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
+        found[name], notes = (problem, priced), tuple(dict.fromkeys((*notes, *own)))
     return found, notes
 
 
