@@ -9,7 +9,7 @@ from pathlib import Path
 import planner
 from planner.catalog import find_model
 from planner.cost import Cost, cost
-from planner.engines import Engine, engine_names, find_engine
+from planner.engines import Engine, engine_names, find_engine, map_formats
 from planner.errors import BadInput
 from planner.gpu_speeds import read_speeds
 from planner.load import LoadProfile
@@ -104,7 +104,7 @@ def posed(question: Question) -> Posed:
     }  # fmt: skip
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, **limits)
     pose = within_floor(pose, question.engine)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model))
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *_map_notes(engine, model))
     least = least_redundant(model, topology, question.survive)
     return Posed(pose, model, topology, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
 
@@ -242,6 +242,15 @@ def _usual_transport(phase: str, topology: Topology) -> str:
 
 def _model_notes(model: ModelSpec) -> tuple[str, ...]:
     return (f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed",) if model.dtype_assumed else ()
+
+
+def _map_notes(engine: Engine | None, model: ModelSpec) -> tuple[str, ...]:
+    """Where the plan's map would not be read, said before anyone counts on the plan."""
+    if engine is None or engine.NAME not in map_formats() or engine.reads_map(model):
+        return ()
+    return (
+        f"{engine.TITLE} {engine.VERSION} does not read a map for {model.architecture}: it would serve its default placement, and `emit` writes no map for it",
+    )
 
 
 def _provenance(question: Question, model: ModelSpec, topology: Topology, load: LoadProfile) -> dict[str, object]:
