@@ -229,7 +229,7 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
 @click.command()
 @click.option("--study", "studies", multiple=True, help="Study to run, like balance; all where none is given. Repeatable.")
 @click.option("--peer", "peer_wheels", multiple=True, type=FILE, help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.")
-@click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="Timed runs of each method; the median counts.")
+@click.option("--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts.")
 @click.option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
 @json_option
 def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool) -> None:

@@ -30,8 +30,3 @@ def test_the_largest_seed_is_taken() -> None:
     assert CliRunner().invoke(main, [*command, str(LARGEST_SEED)]).exit_code == 0
     result = CliRunner().invoke(main, [*command, str(LARGEST_SEED + 1)])
     assert (result.exit_code, result.output.count("\n")) == (2, 1)
-
-
-def test_a_benchmark_of_no_runs_is_refused() -> None:
-    """Before anything is measured."""
-    assert CliRunner().invoke(main, ["bench", "--study", "balance", "--repeats", "0"]).exit_code == 2
