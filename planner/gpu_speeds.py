@@ -8,10 +8,10 @@ from planner.files import read_json, read_yaml
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
-def read_speeds(text: str) -> dict[int, float]:
-    """Speed by rank. A file holds a mapping of ranks to factors, or a list with one factor a rank.
+def read_speeds(text: str, gpus: int) -> dict[int, float]:
+    """Speed by rank. A file holds a mapping of ranks to factors, or a list with one factor for each of the machine's `gpus` ranks.
 
-    >>> read_speeds("3=0.9,7=0.85")
+    >>> read_speeds("3=0.9,7=0.85", 8)
     {3: 0.9, 7: 0.85}
     """
     if text.lower().endswith(_SUFFIXES):
@@ -19,14 +19,19 @@ def read_speeds(text: str) -> dict[int, float]:
         entries = enumerate(data) if isinstance(data, list) else data.items() if isinstance(data, dict) else None
         if entries is None:
             raise BadInput(f"--gpu-speed {text}: expected a list of factors or a mapping of ranks to factors, got {type(data).__name__}")
-        return dict(_speed(rank, factor, text) for rank, factor in entries)
+        if isinstance(data, list) and len(data) != gpus:
+            raise BadInput(f"--gpu-speed {text}: the list has {len(data)} factors, the machine {gpus} GPUs; give one a rank, or a mapping of ranks to factors")
+        return _by_rank([_speed(rank, factor, text) for rank, factor in entries], text)
     pairs = [pair.split("=") for pair in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
         raise BadInput(f"--gpu-speed {text!r}: write rank=factor pairs like 3=0.9,7=0.85, or name a file that ends in {', '.join(_SUFFIXES)}")
-    ranks = [rank.strip() for rank, _ in pairs]
-    if len(set(ranks)) < len(ranks):
+    return _by_rank([_speed(rank, factor, text) for rank, factor in pairs], text)
+
+
+def _by_rank(speeds: list[tuple[int, float]], text: str) -> dict[int, float]:
+    if len(dict(speeds)) < len(speeds):
         raise BadInput(f"--gpu-speed {text!r}: a rank is given twice")
-    return dict(_speed(rank, factor, text) for rank, factor in pairs)
+    return dict(speeds)
 
 
 def _speed(rank: Any, factor: Any, text: str) -> tuple[int, float]:

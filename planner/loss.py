@@ -62,7 +62,7 @@ def after_loss(problem: Problem, placement: Placement, survive: Survival, load: 
     told = _told(problem, load or problem.load, placement)
     sets = _losses(problem, survive, possible, told)
     balance_K = np.array([_balance(told, lost) for lost in sets])
-    even = replace(problem, replica_rule="even", survive=None, kv_floor_bytes=0.0)
+    even = replace(problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0)  # what is left promises nothing
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
     spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, len(sets) if len(sets) <= most else most - most // 4)})

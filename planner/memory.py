@@ -124,13 +124,16 @@ def _too_little(problem: Problem, engine: str | None) -> str:
     found = ledger(problem, engine)
     held = ", ".join(f"{line.name.replace('_', ' ')} {line.size_bytes / 1e9:.1f} GB ({line.basis.split(':')[0]})" for line in found.lines if line.size_bytes)
     least = -problem.model.experts % problem.gpus
-    fits = None
+    way = "no number of redundant experts fits: use more GPUs, or a lower floor"
     for redundant in range(problem.redundant - problem.gpus, least - 1, -problem.gpus):
-        fewer = replace(problem, slots_per_gpu=(problem.model.experts + redundant) // problem.gpus)
-        if ledger(fewer, engine).kv_left_bytes >= problem.kv_floor_bytes:
-            fits = redundant
+        try:
+            fewer = replace(problem, slots_per_gpu=(problem.model.experts + redundant) // problem.gpus)
+        except Infeasible as limit:  # of what else is asked; fewer still are no better
+            way = f"use more GPUs or a lower floor, for fewer redundant experts do not do: {limit}"
             break
-    way = f"--redundant {fits} would fit" if fits is not None else "no number of redundant experts fits: use more GPUs, or a lower floor"
+        if ledger(fewer, engine).kv_left_bytes >= problem.kv_floor_bytes:
+            way = f"--redundant {redundant} would fit"
+            break
     return (
         f"GPU {found.gpu} of {found.memory_bytes / 1e9:.1f} GB keeps {found.kv_left_bytes / 1e9:.1f} GB for the KV cache beside {held}; "
         f"less than the floor of {problem.kv_floor_bytes / 1e9:.1f} GB: {way}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import planner
 from planner.catalog import find_model
 from planner.cost import Cost, cost
-from planner.engines import Engine, engine_names, find_engine
+from planner.engines import Engine, engine_names, find_engine, map_formats
 from planner.errors import BadInput
 from planner.gpu_speeds import read_speeds
 from planner.load import LoadProfile
@@ -37,6 +37,8 @@ from planner.workers import Crew
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
+TRACED_TRANSPORTS = ("rank", "node")  # whose messages depend on which experts a token chooses together
+UNTRACED = "which counts under transports rank and node: here tokens choose experts independently; give the trace with --load for the plan's own figures"
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ def posed(question: Question) -> Posed:
     model = find_model(question.model)
     engine = find_engine(question.engine) if question.engine else None
     topology, topology_notes = find_topology(question.topology, question.ep)
-    if question.gpu_speed:
-        topology = topology.with_speeds(read_speeds(question.gpu_speed))
+    if question.gpu_speed is not None:
+        topology = topology.with_speeds(read_speeds(question.gpu_speed, topology.gpu_count))
     objective = parse_objective(question.objective, robust=question.robust)
     whole_load = find_load(question.load_files, model, question.map_file, question.ranks)
     load, held_out_load = split_windows(whole_load, question.held_out)
@@ -102,7 +104,7 @@ def posed(question: Question) -> Posed:
     }  # fmt: skip
     pose = poser(model, topology, load, workload, replica_rule=replica_rule, **limits)
     pose = within_floor(pose, question.engine)
-    notes = (*topology_notes, *whole_load.notes, *_model_notes(model))
+    notes = (*topology_notes, *whole_load.notes, *_model_notes(model), *_map_notes(engine, model))
     least = least_redundant(model, topology, question.survive)
     return Posed(pose, model, topology, least, held_out_load, notes, _provenance(question, model, topology, whole_load))
 
@@ -133,13 +135,13 @@ def re_evaluate(
     gpu_speed: str | None = None,
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own. Also notes on the load."""
-    problem, placement, _ = read_plan(plan_file)
+    problem, placement, value = read_plan(plan_file)
     notes: tuple[str, ...] = ()
     if topology_text:
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
-    if gpu_speed:
-        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed)))
+    if gpu_speed is not None:
+        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed, problem.gpus)))
     if load_files or map_file:
         load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
@@ -148,6 +150,8 @@ def re_evaluate(
         transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
         workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
         problem = replace(problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology))
+    if not load_files and value["load"].get("traced") and problem.workload.transport in TRACED_TRANSPORTS:
+        notes = (*notes, f"{plan_file} holds the counts of its trace, not which experts tokens chose together, {UNTRACED}")
     return problem, cost(problem, placement), notes
 
 
@@ -180,8 +184,8 @@ def evaluate_engines(
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, notes = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
-        found[name] = (problem, priced)
+        problem, priced, own = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
+        found[name], notes = (problem, priced), tuple(dict.fromkeys((*notes, *own)))
     return found, notes
 
 
@@ -238,6 +242,15 @@ def _usual_transport(phase: str, topology: Topology) -> str:
 
 def _model_notes(model: ModelSpec) -> tuple[str, ...]:
     return (f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed",) if model.dtype_assumed else ()
+
+
+def _map_notes(engine: Engine | None, model: ModelSpec) -> tuple[str, ...]:
+    """Where the plan's map would not be read, said before anyone counts on the plan."""
+    if engine is None or engine.NAME not in map_formats() or engine.reads_map(model):
+        return ()
+    return (
+        f"{engine.TITLE} {engine.VERSION} does not read a map for {model.architecture}: it would serve its default placement, and `emit` writes no map for it",
+    )
 
 
 def _provenance(question: Question, model: ModelSpec, topology: Topology, load: LoadProfile) -> dict[str, object]:

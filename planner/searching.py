@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost import cost
-from planner.errors import Infeasible
+from planner.errors import BadInput, Infeasible
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
@@ -29,6 +29,7 @@ from planner.traffic import TRACED_TOKENS
 from planner.workers import BY_SIZE, Crew, Haste, solve_in_blocks
 
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
+LARGEST_SEED = 2**31 - 1  # that CP-SAT takes
 LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
 PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
 CELL_SECONDS, SLOT_SECONDS = 1.5e-8, 2e-5  # about what a search takes: for a cell of a judgement, and a slot of a layer
@@ -46,6 +47,14 @@ class Search:
     progress: Progress | None = None
     prove: bool = False  # spend half of the budget, or a counted effort, on closing the gap to the bounds
     crew: Crew = BY_SIZE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise BadInput(f"--seed {self.seed}: give a whole number from 0 to {LARGEST_SEED}")
+        if self.budget_seconds is not None and not (math.isfinite(self.budget_seconds) and self.budget_seconds > 0):
+            raise BadInput(
+                f"--budget {self.budget_seconds:g}: give a number of seconds above 0, or leave it out for an answer that is the same on every machine"
+            )
 
 
 def find_placement(problem: Problem, search: Search) -> Solved:
@@ -140,7 +149,7 @@ def fitted_windows(problem: Problem) -> Windows:
 def _search_seconds(problem: Problem, search: Search, windows: int) -> float:
     """About how long the search takes in one process, from its size alone: so that the choice of processes is the same on every machine."""
     gpus, layers, placed = problem.gpus, len(problem.model.placed_layer_ids), problem.slots
-    sources = gpus if problem.replica_rule.startswith("nearest") else 1
+    sources = gpus if problem.replica_rule.startswith(("nearest", "fixed")) else 1
     cells = sources * placed + (gpus**2 if sources > 1 or problem.workload.transport == "node" else gpus)
     each = windows * cells * CELL_SECONDS
     if problem.load.trace is not None and problem.workload.transport in {"rank", "node"}:

@@ -49,10 +49,12 @@ def best_rows(placement: Placement, candidates: Iterable[Placement], score: Scor
 
 def joined(problem: Problem, placement: Placement) -> Placement:
     """The placement with shared experts joining all GPUs of every layer, and balanced again where that took swaps."""
-    expert_LP = connect(problem.shares_LE, placement.expert_LP, problem.gpus, problem.speed_G)
+    node_G = problem.node_G if problem.survive is not None and problem.survive.node else None
+    expert_LP = connect(problem.shares_LE, protected(problem, placement.expert_LP), problem.gpus, problem.speed_G, node_G)
     changed = np.flatnonzero((expert_LP != placement.expert_LP).any(axis=1))
     if len(changed):
-        expert_LP[changed] = level(problem.shares_LE[None, changed], expert_LP[changed], Limits(problem.gpus, problem.speed_G, joined=True))
+        limits = Limits(problem.gpus, problem.speed_G, None if node_G is None else spread_nodes(problem), joined=True)
+        expert_LP[changed] = level(problem.shares_LE[None, changed], expert_LP[changed], limits)
     return Placement(in_order(protected(problem, expert_LP), problem.gpus), placement.layer_ids, placement.gpus)
 
 

@@ -106,22 +106,38 @@ def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: in
     backend: dict[str, Any] = {"backend": "ray"} if crew.ray else {"backend": "loky", "inner_max_num_threads": 1, "initializer": _leave_ctrl_c_to_the_parent}
     if haste.progress:
         haste.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
-    results: Generator[tuple[int, Solved], None, None] | None = None
-    try:
-        with parallel_config(**backend, n_jobs=workers, max_nbytes=None), _no_process_left(crew):
-            tasks = (delayed(_numbered)(number, solve, layers_of(problem, rows), haste.budget_seconds) for number, rows in enumerate(blocks))
-            # Ray's pool hands results back together: wave after wave
-            waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
+    with parallel_config(**backend, n_jobs=workers, max_nbytes=None), _no_process_left(crew):
+        tasks = (delayed(_numbered)(number, solve, layers_of(problem, rows), haste.budget_seconds) for number, rows in enumerate(blocks))
+        # Ray's pool hands results back together: wave after wave
+        waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
+        with _ctrl_c_held_back():  # from processes that are still starting, too
             results = waves if crew.ray else Parallel(return_as="generator_unordered")(tasks)
+        with _closed_in_silence(results):
             for count, result in enumerate(results, start=1):
                 yield result  # kept before it is told: Ctrl-C may come in between
                 if haste.progress:
                     haste.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Processes started meanwhile never see it; this one does afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
-        if results is not None:
-            with warnings.catch_warnings():  # what Ctrl-C gives up is given up on purpose
-                warnings.filterwarnings("ignore", message=".*still being processed")
-                results.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _closed_in_silence(results: Generator[Any, None, None]) -> Iterator[None]:
+    """Whoever stops early gets advice from joblib on stderr; who pressed Ctrl-C needs none."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 def _waves(tasks: Iterator[Any], size: int) -> Iterator[list[Any]]:

@@ -24,9 +24,11 @@ def study_names() -> list[str]:
 
 
 def run_bench(names: Sequence[str], peer_wheels: Sequence[Path], repeats: int, progress: "Progress | None" = None) -> "dict[str, Table]":
-    """The tables of these studies, all where none is named. BadInput for an unknown study, or a wheel that holds no peer."""
+    """The tables of these studies, all where none is named. BadInput for an unknown study, no repeats, or a wheel that holds no peer."""
     from planner.bench.peers import load_peers
 
+    if repeats < 1:
+        raise BadInput(f"--repeats {repeats}: it must be at least 1")
     known = study_names()
     unknown = sorted(set(names) - set(known))
     if unknown:

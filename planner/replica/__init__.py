@@ -31,7 +31,6 @@ EXPECTATION = {  # a cheap stand-in, for search: the same mean, or for `lp` the 
     "nearest-dynamic": "nearest",
     "lp": "even",
     "round-robin": "even",
-    "fixed-by-source": "even",
 }
 CHOICES: dict[str, Choice] = {"hashed": hashed_slots, "row-index": row_index_slots, "round-robin": round_robin_slots}
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.solve import Progress, cpsat, find_candidates
-from planner.solve.arrays import Solved
+from planner.solve.arrays import Solved, placement_of, refined, replica_limit
 from planner.solve.packing import peaks
 
 PORTFOLIO = ("linear", "greedy", "refine", "pinned", "remote", "affinity")  # a tie goes to the earlier, and to them before CP-SAT
@@ -63,6 +63,8 @@ def _candidates(problem: Problem, seed: int, stop: float | None, progress: Progr
             offered += 1
             if stop is not None and offered >= ALWAYS and time.monotonic() >= stop:
                 return
+    if replica_limit(problem) < problem.gpus:  # one replica a node is not enough for an expert that takes most of a layer
+        yield placement_of(problem, refined(problem, lambda _: stop is None or time.monotonic() < stop, problem.gpus))
 
 
 def _worth_cpsat(problem: Problem, left_seconds: float | None) -> bool:

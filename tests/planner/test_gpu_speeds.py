@@ -26,24 +26,36 @@ from tests.planner.small import BEST_ROW, every_row, placed, question, two_nodes
 def test_a_file_of_speeds(tmp_path: Path, name: str, text: str) -> None:
     """Ranks with factors, or one factor a rank."""
     (tmp_path / name).write_text(text, encoding="utf-8")
-    speeds = read_speeds(str(tmp_path / name))
+    speeds = read_speeds(str(tmp_path / name), 4)
     assert {rank: speed for rank, speed in speeds.items() if speed != 1} == {1: 0.9, 3: 0.5}
 
 
-@pytest.mark.parametrize("text", ["", "3", "3=x", "x=0.9", "3=0.9,3=0.8", "3=0.9;4=1", "1.5=0.9"])
+@pytest.mark.parametrize("text", ["", "3", "3=x", "x=0.9", "3=0.9,3=0.8", "3=0.9,03=0.8", "3=0.9;4=1", "1.5=0.9"])
 def test_slips_of_the_pen_are_refused(text: str) -> None:
     """In one line that shows how it is written."""
     with pytest.raises(BadInput, match="--gpu-speed") as caught:
-        read_speeds(text)
+        read_speeds(text, 4)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "text"), [("s.yaml", "{1: fast}"), ("s.yaml", "{1: true}"), ("s.json", "3"), ("s.json", "[null]"), ("s.yaml", "{0: [1]}")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.yaml", "{1: fast}"),
+        ("s.yaml", "{1: true}"),
+        ("s.json", "3"),
+        ("s.json", "[null]"),
+        ("s.json", "[1, 1, 1]"),
+        ("s.json", "[1, 1, 1, 1, 1]"),
+        ("s.json", '{"1": 1, "01": 2}'),
+        ("s.yaml", "{0: [1]}"),
+    ],
+)
 def test_a_file_that_holds_no_speeds_is_refused(tmp_path: Path, name: str, text: str) -> None:
     """It names the file."""
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=name):
-        read_speeds(str(tmp_path / name))
+        read_speeds(str(tmp_path / name), 4)
 
 
 def test_a_machine_says_its_speeds() -> None:

@@ -66,6 +66,14 @@ def test_a_floor_names_the_redundancy_that_would_fit() -> None:
         within_floor(posed(left[0] + 1e6), None)(8)
 
 
+def test_a_floor_and_a_promise_that_contradict_are_both_named() -> None:
+    """8 GPUs need 7 redundant experts to be joined: with 8 the floor is missed, and fewer would break the promise."""
+    left = ledger(question(TINY, machine(8), 0), None).kv_left_bytes
+    pose = within_floor(lambda redundant: replace(posed(left)(redundant), resplittable=True), None)
+    with pytest.raises(Infeasible, match=r"less than the floor of .*: use more GPUs or a lower floor, for fewer .* do not do: R = 0 cannot join 8 GPUs"):
+        pose(8)
+
+
 def test_without_a_floor_what_is_assumed_refuses_nothing() -> None:
     """A note says that it does not fit."""
     crowded = question(replace(TINY, hidden=2**18), machine(8), 8)

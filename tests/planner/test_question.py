@@ -109,3 +109,10 @@ def test_a_trace_makes_the_rank_transport_exact(tmp_path: Path) -> None:
     start = math.fsum([37e-6] * 32)
     histogram = answer(Question("mixtral", topology="hgx-h100:1x4", redundant=0, method="linear", transport="rank", held_out=0))
     assert float(alone.dispatch_seconds_L.sum()) - start < 0.62 * (float(histogram.fitted.dispatch_seconds_L.sum()) - start)
+
+
+@pytest.mark.parametrize(("engine", "told"), [("sglang", True), ("trtllm", False), ("vllm", False), (None, False)])
+def test_a_map_that_no_one_would_read_is_told_of(engine: str | None, told: bool) -> None:
+    """SGLang takes no map for Mixtral; TensorRT-LLM does, vLLM has its plugin, and without an engine nothing is claimed."""
+    plan = answer(Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", engine=engine))
+    assert any("does not read a map for mixtral" in note for note in plan.origin.notes) == told

@@ -175,10 +175,10 @@ def test_fixed_by_source_goes_round_the_ranks() -> None:
 
 
 def test_a_stand_in_for_search_is_itself_followed_to_the_letter() -> None:
-    """No chain of stand-ins, and none for a rule that is cheap and skewed by the batch."""
+    """No chain of stand-ins, and none for a rule that is cheap and skewed by the batch, or whose traffic is not that of even shares."""
     assert set(EXPECTATION) <= set(RULES)
     assert set(EXPECTATION.values()) == {"even", "nearest"}
-    assert "hashed" not in EXPECTATION
+    assert not {"hashed", "fixed-by-source"} & set(EXPECTATION)
 
 
 @pytest.mark.parametrize(("tokens", "load_share_LE"), [(0, None), (1, np.ones((2, 4)) / 4)])

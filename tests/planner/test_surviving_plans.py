@@ -50,6 +50,13 @@ def test_every_method_leaves_every_expert_a_slot(tmp_path: Path, method: str, su
     assert run("check", tmp_path / "plan.json").exit_code == 0
 
 
+def test_what_a_loss_leaves_need_not_be_resplittable(tmp_path: Path) -> None:
+    """A node of two is lost and R = 0 remains: the plan joins its four GPUs, the two that are left are priced as they are."""
+    value = plan_file(tmp_path / "plan.json", "--survive", "node", "--resplittable", "--redundant", "8", "--method", "greedy")
+    assert value["resplittable"]
+    assert value["predicted"]["after_loss"]["exact"]
+
+
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "vllm_ascend"])
 def test_every_engine_s_rule(tmp_path: Path, engine: str) -> None:
     """Also where replicas spread over nodes, and where settling follows."""

@@ -35,7 +35,10 @@ def greedy(problem: Problem, *, budget_seconds: float | None, progress: Progress
     return Solved(find_method("greedy")(problem), np.arange(len(problem.model.placed_layer_ids), dtype=np.float64))
 
 
-@pytest.mark.parametrize(("method", "rule"), [("refine", "nearest"), ("auto", "nearest-static")])
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [("refine", "nearest"), ("pinned", "nearest"), ("remote", "nearest-static"), ("affinity", "nearest"), ("auto", "nearest-static")],
+)
 def test_any_number_of_workers_gives_the_same_plan(method: str, rule: str) -> None:
     """CP-SAT under its deterministic limit, settling under the engine's own table and a trace included; 1, 2 and 3 workers."""
     problem = traced("node", rule)

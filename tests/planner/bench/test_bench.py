@@ -22,6 +22,12 @@ def test_every_file_with_a_run_is_a_study() -> None:
     assert not {"frame", "cold", "peers"} & set(study_names())
 
 
+def test_no_repeats_are_refused() -> None:
+    """A median of nothing is no figure."""
+    with pytest.raises(BadInput, match="--repeats 0: it must be at least 1"):
+        run_bench(["balance"], (), 0)
+
+
 def test_an_unknown_study_names_the_known_ones() -> None:
     """A slip of the pen costs no benchmark."""
     with pytest.raises(BadInput, match="study 'balanse' is unknown; known are balance"):

@@ -26,6 +26,17 @@ def test_one_island_whatever_the_load(gpus: int, spare: int, seed: int, sigma: f
     assert (connect(load_LE, found_LP, gpus) == found_LP).all()
 
 
+@given(st.integers(2, 4), st.integers(2, 3), st.integers(0, 2**32 - 1))
+def test_swaps_stay_in_a_node_where_nodes_are_given(gpus_a_node: int, slots_per_gpu: int, seed: int) -> None:
+    """Every expert once on each of two nodes, as the loss of a node asks: so it is afterwards, and all GPUs are joined."""
+    experts = gpus_a_node * slots_per_gpu
+    rng = np.random.default_rng(seed)
+    start_LP = np.concatenate([rng.permutation(experts), rng.permutation(experts)])[None]
+    found_LP = connect(rng.lognormal(0, 2, (1, experts)), start_LP, 2 * gpus_a_node, node_G=np.repeat([0, 1], gpus_a_node))
+    assert islands_L(found_LP, 2 * gpus_a_node).tolist() == [1]
+    assert np.sort(found_LP.reshape(2, experts), axis=1).tolist() == [list(range(experts))] * 2
+
+
 def test_too_few_replicas_are_refused() -> None:
     """Two redundant experts cannot join four GPUs."""
     with pytest.raises(ValueError, match="cannot join 4 GPUs"):
