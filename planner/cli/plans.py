@@ -60,7 +60,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, sur
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
-    from planner.plan_file import plan_to_dict, write_plan
+    from planner.plan_dict import plan_to_dict
+    from planner.plan_file import write_plan
     from planner.question import Question, answer
     from planner.report.plan import plan_report
     from planner.survival import parse_survival
@@ -112,7 +113,7 @@ def evaluate(
 
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
-    from planner.plan_file import cost_to_dict
+    from planner.plan_dict import cost_to_dict
     from planner.question import evaluate_engines, re_evaluate, re_split
     from planner.report.plan import cost_report, engines_report, split_report
 
