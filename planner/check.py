@@ -11,7 +11,8 @@ from planner.errors import BadInput
 from planner.files import parse_yaml, read_json, read_npz, read_text
 from planner.map_rules import cell_violations, clean_sizes, layer_violations, rows_LP, whole_rows
 from planner.model import ModelSpec
-from planner.plan_file import EMITTED_PLAN, SCHEMA, disagreements, plan_from_dict, read_plan
+from planner.plan_dict import SCHEMA
+from planner.plan_file import EMITTED_PLAN, disagreements, plan_from_dict, read_plan
 from planner.problem import Problem
 from planner.rules import Violation
 

@@ -16,7 +16,8 @@ from planner.files import parse_json, write_atomic
 from planner.map_rules import whole_rows
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan_file import EMITTED_PLAN, SCHEMA, plan_from_dict, read_plan
+from planner.plan_dict import SCHEMA
+from planner.plan_file import EMITTED_PLAN, plan_from_dict, read_plan
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from planner.dumps.tensors import read_torch
 from planner.errors import BadInput
 from planner.map_rules import cell_violations, whole_rows
 from planner.model import ModelSpec
-from planner.plan_file import SCHEMA, plan_from_dict
+from planner.plan_dict import SCHEMA
+from planner.plan_file import plan_from_dict
 from planner.rules import Violation
 
 MAP_KEYS = ("physical_to_logical_map", "last_physical_to_logical_map")

@@ -10,7 +10,8 @@ from planner.errors import BadInput
 from planner.map_rules import rows_LP
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan_file import SCHEMA, plan_from_dict
+from planner.plan_dict import SCHEMA
+from planner.plan_file import plan_from_dict
 from planner.replanning import Standing
 
 MOVES = re.compile(r"([0-9]+)|([0-9]*\.?[0-9]+)\s*%")

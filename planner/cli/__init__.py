@@ -3,13 +3,14 @@
 import click
 
 from planner import __version__
+from planner.cli.bench import bench
 from planner.cli.budget import budget
 from planner.cli.console import Commands
 from planner.cli.inputs import load, model
 from planner.cli.launching import capacity
 from planner.cli.machines import import_command, probe, topology
 from planner.cli.maps import convert
-from planner.cli.plans import bench, check, emit, evaluate, solve, validate
+from planner.cli.plans import check, emit, evaluate, solve, validate
 from planner.cli.recording import record
 
 

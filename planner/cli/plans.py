@@ -60,7 +60,8 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, sur
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
-    from planner.plan_file import plan_to_dict, write_plan
+    from planner.plan_dict import plan_to_dict
+    from planner.plan_file import write_plan
     from planner.question import Question, answer
     from planner.report.plan import plan_report
     from planner.survival import parse_survival
@@ -112,8 +113,8 @@ def evaluate(
 
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
-    from planner.plan_file import cost_to_dict
-    from planner.question import evaluate_engines, re_evaluate, re_split
+    from planner.evaluating import evaluate_engines, re_evaluate, re_split
+    from planner.plan_dict import cost_to_dict
     from planner.report.plan import cost_report, engines_report, split_report
 
     if best_split:
@@ -224,31 +225,6 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
         say(validation_report(outcome), outcome.to_dict(), as_json)
     if not outcome.ok:
         raise No(f"{plan_file}: {outcome.failed[0]}")
-
-
-@click.command()
-@click.option("--study", "studies", multiple=True, help="Study to run, like balance; all where none is given. Repeatable.")
-@click.option("--peer", "peer_wheels", multiple=True, type=FILE, help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.")
-@click.option("--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts.")
-@click.option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
-@json_option
-def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool) -> None:
-    """Our methods on fixed instances, beside a peer in the same run: seconds, gap to the bound, ratios.
-
-    Example: moeplan bench --study balance
-    """
-    from planner.bench import run_bench
-    from planner.files import write_atomic
-    from planner.report.bench import bench_tables
-    from planner.report.chart import quality_chart
-
-    if chart and studies and "balance" not in studies:
-        raise BadInput("--chart draws the study balance, which is not among those asked for; add --study balance")
-    with progress_bar("bench") as progress:
-        tables = run_bench(studies, peer_wheels, repeats, progress)
-    if chart:
-        write_atomic(chart, quality_chart(tables["balance"].rows))
-    say(bench_tables(tables), {name: {"title": table.title, "rows": table.rows, "notes": table.notes} for name, table in tables.items()}, as_json)
 
 
 def _count_or_all(text: str) -> int | None:

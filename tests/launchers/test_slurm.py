@@ -17,7 +17,7 @@ import pytest
 from planner.engines import find_engine
 from planner.launch import job_for, launched
 from planner.plan import judged
-from planner.plan_file import plan_to_dict
+from planner.plan_dict import plan_to_dict
 from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question
 

@@ -6,7 +6,7 @@ import pytest
 from planner.curve import CurvePoint, chosen, levelled_off
 from planner.errors import Infeasible
 from planner.load import LoadProfile
-from planner.plan_file import plan_to_dict
+from planner.plan_dict import plan_to_dict
 from planner.planning import poser
 from planner.problem import Workload
 from planner.question import Question, answer

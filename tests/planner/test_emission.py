@@ -16,7 +16,8 @@ from planner.emission import MANIFEST, emit_plan, write_emission
 from planner.errors import BadInput
 from planner.files import write_json
 from planner.plan import judged
-from planner.plan_file import plan_to_dict, read_plan
+from planner.plan_dict import plan_to_dict
+from planner.plan_file import read_plan
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInput
-from planner.plan_file import disagreements, integers, plan_from_dict, plan_to_dict, read_plan, write_plan
+from planner.plan_dict import plan_to_dict
+from planner.plan_file import disagreements, integers, plan_from_dict, read_plan, write_plan
 from planner.question import Question, answer
 from planner.rules import violations
 

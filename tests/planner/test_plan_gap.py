@@ -8,7 +8,7 @@ from rich.console import Console
 
 from planner.bound_time import PARTS
 from planner.plan import judged
-from planner.plan_file import plan_to_dict
+from planner.plan_dict import plan_to_dict
 from planner.report.plan import layer_ranges, plan_report
 from tests.planner.small import BEST_ROW, placed, question
 

@@ -9,8 +9,9 @@ import pytest
 from planner.cost import cost
 from planner.engines import engine_names, find_engine
 from planner.errors import BadInput, Infeasible
+from planner.evaluating import evaluate_engines, re_evaluate
 from planner.plan_file import write_plan
-from planner.question import Question, answer, evaluate_engines, find_topology, re_evaluate
+from planner.question import Question, answer, find_topology
 from planner.rules import violations
 
 FOUR = Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="refine")

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from planner.bound_time import time_bound
 from planner.cost import Cost, cost
+from planner.evaluating import re_evaluate
 from planner.files import dump_json
 from planner.load import LoadProfile, Trace
 from planner.load_split import split_windows
 from planner.objective import Objective
 from planner.plan import Origin, Plan
-from planner.plan_file import cost_to_dict, disagreements, held_out_load, plan_from_dict, plan_to_dict, write_plan
+from planner.plan_dict import cost_to_dict, plan_to_dict
+from planner.plan_file import disagreements, held_out_load, plan_from_dict, write_plan
 from planner.planning import make_plan
 from planner.problem import TRANSPORTS, Problem, Workload
-from planner.question import Question, answer, re_evaluate
+from planner.question import Question, answer
 from planner.replica import RULES
 from planner.score import objective_seconds_L, windows_of
 from planner.searching import Search

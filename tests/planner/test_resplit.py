@@ -12,7 +12,8 @@ from planner.errors import Infeasible
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan import Origin
-from planner.plan_file import plan_from_dict, plan_to_dict
+from planner.plan_dict import plan_to_dict
+from planner.plan_file import plan_from_dict
 from planner.planning import make_plan
 from planner.problem import Problem
 from planner.resplit import best_split, island_LG, islands_L

@@ -14,7 +14,7 @@ from planner.load import LoadProfile
 from planner.objective import Objective
 from planner.placement import Placement
 from planner.plan import Origin, Plan
-from planner.plan_file import plan_to_dict
+from planner.plan_dict import plan_to_dict
 from planner.planning import make_plan
 from planner.problem import Problem
 from planner.report.plan import plan_report
