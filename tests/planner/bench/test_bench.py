@@ -10,6 +10,8 @@ from planner.bench.cold import solve_cold
 from planner.bench.frame import Instance, Peers, synthetic_problem
 from planner.bench.peers import load_peers
 from planner.errors import BadInput
+from planner.placement import Placement
+from planner.problem import Problem
 from planner.report.bench import bench_tables, shown
 from planner.solve import find_method
 
@@ -53,6 +55,23 @@ def test_balance_compares_in_the_same_run(monkeypatch: pytest.MonkeyPatch) -> No
     assert table.rows[0]["of_vLLM 0.33 default"] == 1.0
     assert len({tuple(row) for row in table.rows}) == 1
     bench_tables({"balance": table})
+
+
+def test_no_run_is_handed_the_problem_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that keeps its last answer would else be timed at doing nothing."""
+    monkeypatch.setattr(balance, "INSTANCES", (TINY,))
+    asked: list[object] = []
+
+    def peer(*_: object) -> np.ndarray:
+        return np.tile(np.arange(16) % 8, (3, 1))
+
+    def noted(problem: Problem) -> Placement:
+        asked.append(problem)
+        return find_method("greedy")(problem)
+
+    monkeypatch.setattr(balance, "_ours", lambda _: noted)
+    balance.run(Peers({"peer": peer}), 3, None)
+    assert len({id(problem) for problem in asked}) == len(asked) == 6
 
 
 def test_the_busiest_gpu_is_recomputed_from_the_placement() -> None:
