@@ -15,7 +15,7 @@ from planner.bound import load_bound
 from planner.bound_picks import touched_slots
 from planner.bound_traffic import Least, PhaseBound, least_messages, phase_bound
 from planner.constants import COMBINE, DISPATCH
-from planner.cost import compute_seconds_G
+from planner.cost import StepParts, compute_seconds_G
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
@@ -29,7 +29,7 @@ PARTS = ("dispatch", "compute", "combine")
 
 
 @dataclass(frozen=True, eq=False)
-class TimeBound:
+class TimeBound(StepParts):
     """Per layer: seconds of each part of a step that no placement is predicted below, start-up included, and why."""
 
     dispatch_seconds_L: Floats
@@ -38,14 +38,6 @@ class TimeBound:
     dispatch_reason_L: tuple[str, ...]
     compute_reason_L: tuple[str, ...]
     combine_reason_L: tuple[str, ...]
-
-    @property
-    def layer_seconds_L(self) -> Floats:
-        return self.dispatch_seconds_L + self.compute_seconds_L + self.combine_seconds_L
-
-    @property
-    def total_seconds(self) -> float:
-        return float(self.layer_seconds_L.sum())
 
     def reason(self, part: str) -> str:
         """The argument that bounds the most of this part's seconds; ties by name."""

@@ -21,8 +21,24 @@ FOLLOW_LOAD = ("lp", "round-robin")  # rules whose shares depend on the load, no
 NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none comes is below exp(-40)
 
 
+class StepParts:
+    """Seconds of the three parts of a step, per layer, predicted or bounded: what they come to together."""
+
+    dispatch_seconds_L: Floats
+    compute_seconds_L: Floats
+    combine_seconds_L: Floats
+
+    @property
+    def layer_seconds_L(self) -> Floats:
+        return self.dispatch_seconds_L + self.compute_seconds_L + self.combine_seconds_L
+
+    @property
+    def total_seconds(self) -> float:
+        return float(self.layer_seconds_L.sum())
+
+
 @dataclass(frozen=True, eq=False)
-class Cost:
+class Cost(StepParts):
     """What one placement costs on one load. Seconds are per layer and step; loads are assignments per step."""
 
     layer_ids: tuple[int, ...]
@@ -59,14 +75,6 @@ class Cost:
         """Sum over layers with a signal of the busiest GPU over the sum of perfect balances: what time follows."""
         told_L = np.ones_like(self.silent_L) if self.silent_L.all() else ~self.silent_L
         return float(self.busy_LG[told_L].max(axis=1).sum() / self.fair_L[told_L].sum())
-
-    @property
-    def layer_seconds_L(self) -> Floats:
-        return self.dispatch_seconds_L + self.compute_seconds_L + self.combine_seconds_L
-
-    @property
-    def total_seconds(self) -> float:
-        return float(self.layer_seconds_L.sum())
 
     @property
     def cross_node_share(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.bench.frame import Peers, Table
+from planner.bench.frame import Peers, Policy, Table
 from planner.moving import moves_L
 from planner.placement import Placement
 from planner.rules import row_violations
@@ -71,12 +71,16 @@ def drawn(rho: float, steps: int, shape: tuple[int, int], seed: int = 0) -> Seri
 
 def _replanners(peers: Peers) -> dict[str, Replan]:
     found: dict[str, Replan] = {"keep the first plan": lambda _, __, expert_LP: expert_LP}
-    for name, policy in peers.policies.items():
-        found[name] = lambda _, share_LE, __, policy=policy: policy(share_LE * 1e9, SLOTS, 1, 1, GPUS)  # type: ignore[misc]  # bound now
+    found |= {name: _anew(policy) for name, policy in peers.policies.items()}
     found["refine, from nothing"] = lambda _, share_LE, __: _from_nothing(share_LE, GPUS, SLOTS)
     for share in SHARES:
         found[f"warm, at most {share:.0%} moved"] = _warm(share)
     return found
+
+
+def _anew(policy: Policy) -> Replan:
+    """The peer's plan from nothing; it gets counts."""
+    return lambda _, share_LE, __: policy(share_LE * 1e9, SLOTS, 1, 1, GPUS)
 
 
 def _warm(share: float) -> Replan:

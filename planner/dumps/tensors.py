@@ -68,7 +68,7 @@ def _refuse_bomb(path: Path, content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unfolded = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:  # what zipfile raises at a damaged directory or an unknown version
         raise BadInput(f"{path}: not a readable file of tensors ({error}); it is damaged or cut short") from error
     if unfolded > LARGEST_FILE_BYTES:
         raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {LARGEST_FILE_BYTES:,} we read")
