@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from planner.load import LoadProfile
 from planner.model import ModelSpec
-from planner.problem import Problem, Workload, least_redundant
-from planner.survival import Survival
-from planner.topology import Node, Topology
+from planner.problem import Problem, Survival, Workload, least_redundant
+from planner.topology import Topology
+from planner.topology.topology import Node
 from tests.planner.machines import GPU, flat_pcie, machine, own_nics, switched
 
 

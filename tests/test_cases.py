@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from planner.catalog import find_model
+from planner.base import write_json
 from planner.cli import main
-from planner.files import write_json
-from planner.live import compare, planned_seats
-from planner.load_files import read_load
+from planner.load import read_load
+from planner.model import find_model
 from planner.placement import Placement
-from planner.replica import RULES, Situation
+from planner.replica import Situation
+from planner.replica.registry import RULES
+from planner.topology import compare, planned_seats
 from probes.machine.nvlink_domains import fabric_key
 from probes.nvml.decode import decode_health
 from probes.record.file import write_record

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from docs.make_cli_page import cli_page
 from docs.make_structure_page import structure_page
 from planner import __version__
-from planner.files import parse_yaml, read_yaml
+from planner.base import parse_yaml, read_yaml
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name == "docs"]
 

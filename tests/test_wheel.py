@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner import __version__
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.places import ROOT
 
 
 def run(*arguments: str, cwd: Path, **environment: str) -> str:

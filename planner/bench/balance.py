@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
-from planner.bound import load_bound
+from planner.bounds import load_bound
 from planner.placement import Placement
-from planner.problem import Problem
-from planner.rules import violations
-from planner.solve import Progress, find_method
+from planner.problem import Problem, violations
+from planner.solvers import Progress, find_method
 
 TITLE = "Balance and time: synthetic lognormal loads, even split; gap = summed busiest-GPU load above the lower bound"
 METHODS = ("greedy", "refine")

@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.bench.frame import Instance, Peers, Table, synthetic_problem
-from planner.bound_time import time_bound
-from planner.cost import cost
-from planner.enumeration import every_placement
+from planner.bounds import time_bound
+from planner.cost import Floats, cost
 from planner.load import LoadProfile, Trace
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import TRANSPORTS, Problem, Workload
-from planner.solve import Progress, find_method
-from planner.topology_yaml import read_topology
-from planner.traffic import Floats
+from planner.solvers import Progress, every_placement, find_method
+from planner.topology import read_topology
 
 TITLE = "Bounds in seconds, against the best of all placements and against plans"
 RULES = ("even", "hashed", "nearest", "fixed-by-source", "round-robin")

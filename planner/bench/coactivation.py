@@ -7,15 +7,11 @@ import numpy as np
 
 from planner.bench.frame import Peers, Policy, Table
 from planner.bench.traces import ABSENT, DOMAINS, traced_problem, traces_found
-from planner.coactivation import remote_places_L
-from planner.cost import cost
-from planner.load import LoadProfile
-from planner.load_pairs import drawn_trace
+from planner.cost import cost, remote_places_L
+from planner.load import LoadProfile, drawn_trace
 from planner.placement import Placement
-from planner.problem import Problem
-from planner.rules import violations
-from planner.searching import in_expectation
-from planner.solve import Progress, find_candidates, find_method
+from planner.problem import Problem, violations
+from planner.solvers import Progress, find_candidates, find_method, in_expectation
 
 TITLE = "Co-activation: DeepSeek-V2-Lite, 4 nodes x 2 GPUs; other nodes a token reaches, held-out sequences, mean over 26 layers"
 MACHINE = "hgx-h100:4x2"

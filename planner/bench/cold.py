@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from planner.base import write_json
 from planner.bench.frame import Instance, synthetic_problem
-from planner.files import write_json
 
 TIMEOUT_SECONDS = 600
 

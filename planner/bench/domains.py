@@ -5,21 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.bench.frame import Peers, Table, as_method
-from planner.catalog import find_model
-from planner.cost import cost
-from planner.load import LoadProfile
-from planner.load_files import read_load
-from planner.load_split import split_windows
-from planner.objective import Objective
+from planner.cost import cost, objective_seconds_L, windows_of
+from planner.load import LoadProfile, read_load, split_windows
+from planner.model import find_model
 from planner.placement import Placement
 from planner.plan import Origin
 from planner.planning import make_plan
-from planner.problem import Problem, Workload, check_slots
-from planner.rules import violations
-from planner.score import objective_seconds_L, windows_of
-from planner.searching import Search
-from planner.solve import Progress, find_method
-from planner.topology_yaml import read_topology
+from planner.problem import Objective, Problem, Workload, check_slots, violations
+from planner.solvers import Progress, Search, find_method
+from planner.topology import read_topology
 
 TITLE = "Domains: DeepSeek-V2-Lite, two routing traces, 8 GPUs on 4 nodes, R = 16, even split; judged on the held-out third of each"
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/loads"  # read from beside the checkout, and no part of it

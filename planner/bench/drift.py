@@ -11,14 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.bench.frame import Peers, Policy, Table
-from planner.moving import moves_L
 from planner.placement import Placement
-from planner.rules import row_violations
-from planner.solve import Progress
-from planner.solve.moves import move_replicas
-from planner.solve.packing import pack, peaks, replicate
-from planner.solve.swaps import balance
-from planner.solve.warm import candidates
+from planner.plan import moves_L
+from planner.problem import row_violations
+from planner.solvers import Progress, balance, candidates, move_replicas, pack, peaks, replicate
 
 TITLE = "Drift: log-loads AR(1) of sigma 1; planned on step t, balance (mean / busiest GPU) on t and t + 1; moved = slots with an expert new to their GPU"
 LAYERS, EXPERTS, GPUS, SLOTS = 58, 256, 32, 288

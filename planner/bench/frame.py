@@ -10,7 +10,7 @@ from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload
-from planner.topology_yaml import read_topology
+from planner.topology import read_topology
 
 Policy = Callable[[npt.NDArray[np.float64], int, int, int, int], npt.NDArray[np.int64]]
 """expert_LP = policy(load_LE, slots, groups, nodes, gpus)"""

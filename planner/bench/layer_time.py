@@ -9,10 +9,8 @@ from planner.cost import cost
 from planner.load import LoadProfile
 from planner.plan import Origin
 from planner.planning import make_plan, poser
-from planner.problem import Problem
-from planner.rules import violations
-from planner.searching import Search
-from planner.solve import Progress
+from planner.problem import Problem, violations
+from planner.solvers import Progress, Search
 
 TITLE = "Layer time: DeepSeek-V2-Lite, R = 16, every sixth layer; predicted seconds on held-out sequences"
 MACHINES = ("hgx-h100:2x4", "hgx-h100:4x2", "hgx-h100:8x2")

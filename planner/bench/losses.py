@@ -7,13 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
-from planner.loss import after_loss
+from planner.cost import after_loss
 from planner.placement import Placement
-from planner.problem import Problem
-from planner.rules import survives, violations
-from planner.solve import Progress, find_method
-from planner.solve.disperse import disperse
-from planner.survival import Survival, loss_sets, lost_experts
+from planner.problem import Problem, Survival, loss_sets, lost_experts, survives, violations
+from planner.solvers import Progress, disperse, find_method
 
 TITLE = "After the loss of one GPU or node: synthetic lognormal loads, survivors share evenly; max/mean of the GPUs left, worst loss"
 INSTANCES = (

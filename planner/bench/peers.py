@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from planner.base import BadInput
 from planner.bench.frame import Peers, Policy
-from planner.errors import BadInput
 
 VLLM_FOLDER = "vllm/distributed/eplb/policy"
 SGLANG_FOLDER = "sglang/srt/eplb/eplb_algorithms"

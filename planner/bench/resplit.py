@@ -5,15 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
+from planner.cost import best_split
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan import Origin
 from planner.planning import make_plan
-from planner.problem import Problem
-from planner.resplit import best_split
-from planner.rules import violations
-from planner.searching import Search
-from planner.solve import Progress
+from planner.problem import Problem, violations
+from planner.solvers import Progress, Search
 
 TITLE = "Drift: log-loads follow x' = rho x + sqrt(1 - rho^2) noise; a plan of this window on the next, even split and weights solved for that window"
 INSTANCE = Instance("58x256 -> 288 / 32 GPUs", 58, 256, 9, "hgx-h100:4")

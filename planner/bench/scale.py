@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from planner.bench.cold import solve_cold
 from planner.bench.frame import Instance, Peers, Table
-from planner.solve import Progress
+from planner.solvers import Progress
 
 TITLE = "Whole cold `moeplan solve` processes"
 THOUSAND = Instance("61x256 -> 2048 / 1024 GPUs", 61, 256, 2, "hgx-h100:128")

@@ -11,11 +11,10 @@ from planner.bench.frame import Peers, Table, as_method
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.problem import Problem, Workload
-from planner.rules import violations
-from planner.solve import Progress, auto, find_method
-from planner.topology import Topology
-from planner.topology_yaml import read_topology
+from planner.problem import Problem, Workload, violations
+from planner.solvers import Progress, find_method
+from planner.solvers.methods import auto
+from planner.topology import Topology, read_topology
 
 TITLE = "Small and tight: 24 layers of 5 to 8 experts, lognormal(0, 1.2), even split, above the optimum that CP-SAT proves"
 SIGMA = 1.2

@@ -3,12 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from planner.catalog import find_model
-from planner.load import LoadProfile, Trace
-from planner.load_files import read_load
-from planner.load_split import split_windows
+from planner.load import LoadProfile, Trace, read_load, split_windows
+from planner.model import find_model
 from planner.problem import Problem, Workload, check_slots
-from planner.topology_yaml import read_topology
+from planner.topology import read_topology
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/loads"
 DOMAINS = ("intent", "law")

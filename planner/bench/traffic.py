@@ -6,9 +6,8 @@ import numpy.typing as npt
 from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
 from planner.cost import cost
 from planner.placement import Placement
-from planner.problem import Problem
-from planner.rules import violations
-from planner.solve import Progress, find_method
+from planner.problem import Problem, violations
+from planner.solvers import Progress, find_method
 
 TITLE = "Traffic: share of assignments that cross nodes, lognormal(0, 1) loads, uniform sources"
 INSTANCES = (

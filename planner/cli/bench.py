@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import FILE, json_option, progress_bar, say
-from planner.errors import BadInput
 
 
 @click.command()
@@ -19,8 +19,8 @@ def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int,
 
     Example: moeplan bench --study balance
     """
+    from planner.base import write_atomic
     from planner.bench import run_bench
-    from planner.files import write_atomic
     from planner.report.bench import bench_tables
     from planner.report.chart import quality_chart
 

@@ -26,9 +26,8 @@ def budget(model_name: str, topology_text: str | None, total_redundant: int, kv_
 
     Example: moeplan budget --model olmoe --topology hgx-h100:2 --total-redundant 512
     """
-    from planner.layer_budget import budget_report
-    from planner.question import Question
-    from planner.units import parse_bytes
+    from planner.base import parse_bytes
+    from planner.planning import Question, budget_report
 
     question = Question(model_name, topology_text, kv_floor_bytes=parse_bytes(kv_floor), **flags)
     with progress_bar("budget") as progress:

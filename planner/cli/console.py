@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.errors import BadInput
+from planner.base import BadInput
 
 if TYPE_CHECKING:
-    from planner.solve import Progress
+    from planner.solvers import Progress
 
 FILE = click.Path(path_type=Path)
 map_option = click.option("--map", "map_file", type=FILE, help="Plan or engine map the load was recorded under, where it counts slots and not experts.")
@@ -64,7 +64,7 @@ class Commands(click.Group):
 def say(text: Any, value: Any, as_json: bool) -> None:
     """Text or a rich renderable for people, or JSON."""
     if as_json:
-        from planner.files import dump_json
+        from planner.base import dump_json
 
         click.echo(dump_json(value), nl=False)
         return

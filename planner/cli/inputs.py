@@ -19,7 +19,7 @@ def model_list(as_json: bool) -> None:
 
     Example: moeplan model list
     """
-    from planner.catalog import find_model, model_names
+    from planner.model import find_model, model_names
     from planner.report.model import model_rows, models_table
 
     models = [find_model(name) for name in model_names()]
@@ -34,7 +34,7 @@ def model_show(name: str, as_json: bool) -> None:
 
     Example: moeplan model show mixtral
     """
-    from planner.catalog import find_model
+    from planner.model import find_model
     from planner.report.model import model_report, model_rows
 
     found = find_model(name)
@@ -57,8 +57,8 @@ def load_show(files: tuple[Path, ...], model_name: str, map_file: Path | None, r
 
     Example: moeplan load show counts.csv --model olmoe
     """
-    from planner.catalog import find_model
-    from planner.question import find_load
+    from planner.model import find_model
+    from planner.planning import find_load
     from planner.report.load import load_report, load_summary
 
     spec = find_model(model_name)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import FILE, Refused, json_option, ranks_option, say
-from planner.errors import BadInput
 
 if TYPE_CHECKING:
     from planner.engines import Emission
@@ -41,7 +41,7 @@ def live_options(command: Any) -> Any:
 def with_launcher(emission: "Emission", plan_file: Path, engine: str, launcher: str | None, hosts: str | None, image: str | None) -> "Emission":
     """The emission with a launcher's files; without any where none is asked for and the engine starts nothing."""
     from planner.launch import job_for, launched
-    from planner.plan_file import read_plan
+    from planner.plan import read_plan
 
     if launcher is None and not emission.commands:
         return emission
@@ -58,10 +58,10 @@ def check_live(plan_file: Path, hosts: str | None, seats: Path | None, folder: P
     import os
 
     from planner.launch import hosts_of
-    from planner.live import compare, planned_seats, recorded_seats
-    from planner.plan_file import read_plan
+    from planner.plan import read_plan
+    from planner.topology import compare, planned_seats, recorded_seats
     from probes.ranks.launch import launch_of
-    from probes.seat import gather_seats, seat_here
+    from probes.survey.seat import gather_seats, seat_here
 
     problem, _, _ = read_plan(plan_file)
     launch = launch_of(os.environ)
@@ -91,9 +91,9 @@ def capacity(model_name: str, load_files: tuple[Path, ...], ep: int, target: str
 
     Example: moeplan capacity --model mixtral --ep 8 --target 0.1%
     """
-    from planner.capacity import capacity_report, parse_share
-    from planner.catalog import find_model
-    from planner.question import find_load
+    from planner.load import capacity_report, parse_share
+    from planner.model import find_model
+    from planner.planning import find_load
 
     model = find_model(model_name)
     report = capacity_report(model, find_load(load_files, model, ranks=ranks), ep, tokens_per_rank, parse_share(target) if target else None)

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import FILE, json_option, progress_bar, say
-from planner.errors import BadInput
 
 
 @click.group()
@@ -21,7 +21,7 @@ def topology_list(as_json: bool) -> None:
 
     Example: moeplan topology list
     """
-    from planner.catalog import topology_names
+    from planner.base import topology_names
     from planner.report.topology import preset_rows, preset_table
 
     rows = preset_rows(topology_names())
@@ -37,7 +37,7 @@ def topology_show(name: str, as_json: bool) -> None:
     Example: moeplan topology show hgx-h100:4
     """
     from planner.report.topology import topology_report, topology_summary
-    from planner.topology_yaml import read_topology
+    from planner.topology import read_topology
 
     found = read_topology(name)
     say(topology_report(found), topology_summary(found), as_json)
@@ -56,9 +56,8 @@ def topology_check(name: str, model_name: str, phase: str, tokens_per_rank: int 
     """
     from dataclasses import asdict
 
-    from planner.catalog import find_model
-    from planner.doctor import examine
-    from planner.question import Question, find_topology, workload_for
+    from planner.model import find_model
+    from planner.planning import Question, examine, find_topology, workload_for
     from planner.report.machine import findings_table
 
     found, _ = find_topology(name)
@@ -92,7 +91,7 @@ def import_command(files: tuple[Path, ...], as_json: bool, output: Path | None, 
 
     Example: moeplan import topo.txt ibstat.txt --gpu H100-SXM --nodes 4 -o cluster.json
     """
-    from probes.importing import import_files
+    from probes.survey.from_files import import_files
 
     _report(import_files(files, _hints(hints)), output, as_json)
 
@@ -122,9 +121,9 @@ def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | No
 
     Example: moeplan probe --merge /shared/probes/*.json -o cluster.json
     """
-    from planner.units import parse_bytes
-    from probes.measure.job import Sweep
-    from probes.probing import Look, merge_files, probe_here
+    from planner.base import parse_bytes
+    from probes.collective.job import Sweep
+    from probes.survey.probe import Look, merge_files, probe_here
 
     if files and not merge:
         raise BadInput(f"{files[0]}: files are given with --merge; to read other tools' output use moeplan import")
@@ -144,15 +143,15 @@ def probe(files: tuple[Path, ...], merge: bool, as_json: bool, output: Path | No
 
 
 def _hints(flags: dict[str, Any]) -> Any:
-    from probes.importing import parse_nic
     from probes.machine.assemble import Hints
+    from probes.survey.from_files import parse_nic
 
     return Hints(nic_bytes_per_s=parse_nic(flags.pop("nic")), **flags)
 
 
 def _report(found: Any, output: Path | None, as_json: bool) -> None:
     """Show what was found; the topology goes to the file, or the command says why there is none."""
-    from planner.files import write_json
+    from planner.base import write_json
     from planner.report.machine import found_report
 
     if output:

@@ -20,7 +20,7 @@ def convert(file: Path, target: str, source: str | None, model_name: str | None,
 
     Example: moeplan convert expert_location.json --from sglang --to trtllm --model deepseek-v3 --ep 32 -o map.yaml
     """
-    from planner.convert import convert_file, write_map
+    from planner.maps import convert_file, write_map
 
     converted = convert_file(file, target, source, model_name, ep)
     write_map(converted, target, output)

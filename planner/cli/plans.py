@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import FILE, Interrupted, No, Refused, json_option, map_option, progress_bar, ranks_option, say
 from planner.cli.launching import check_live, launch_options, live_options, with_launcher
-from planner.errors import BadInput
 
 
 @click.command()
@@ -60,12 +60,11 @@ def solve(output: Path | None, as_json: bool, redundant: str, kv_floor: str, sur
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
-    from planner.plan_dict import plan_to_dict
-    from planner.plan_file import write_plan
-    from planner.question import Question, answer
+    from planner.base import parse_bytes
+    from planner.plan import plan_to_dict, write_plan
+    from planner.planning import Question, answer
+    from planner.problem import parse_survival
     from planner.report.plan import plan_report
-    from planner.survival import parse_survival
-    from planner.units import parse_bytes
 
     question = Question(
         model=flags.pop("model_name"),
@@ -113,8 +112,8 @@ def evaluate(
 
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
     """
-    from planner.evaluating import evaluate_engines, re_evaluate, re_split
-    from planner.plan_dict import cost_to_dict
+    from planner.plan import cost_to_dict
+    from planner.planning import evaluate_engines, re_evaluate, re_split
     from planner.report.plan import cost_report, engines_report, split_report
 
     if best_split:
@@ -156,7 +155,7 @@ def emit(plan_file: Path, engine: str, folder: Path, engine_version: str | None,
 
     Example: moeplan emit plan.json --engine sglang -o out
     """
-    from planner.emission import emit_plan, write_emission
+    from planner.maps import emit_plan, write_emission
 
     chosen = {"flags_only": flags["flags_only"], "plugin": flags["plugin"], "draft": not flags["no_draft"]}
     emission = emit_plan(plan_file, engine, model_path, engine_version, **chosen)
@@ -180,7 +179,7 @@ def check(file: Path, model_name: str | None, ep: int | None, engine: str | None
 
     Example: srun -n 16 moeplan check --live plan.json
     """
-    from planner.check import check_file
+    from planner.maps import check_file
 
     if live:
         check_live(file, **flags, as_json=as_json)
@@ -207,7 +206,7 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     Example: moeplan validate plan.json
     """
     from planner.engines import default_placement
-    from planner.plan_file import read_plan
+    from planner.plan import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch.run import RunFailed
     from probes.dispatch.validation import Settings

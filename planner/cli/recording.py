@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import FILE, json_option, progress_bar, say
-from planner.errors import BadInput
 
 
 @click.command()
@@ -32,14 +32,14 @@ def record(text_file: Path, output: Path | None, sequence_characters: int, seque
 
     Example: moeplan record --server http://127.0.0.1:30000 --engine sglang --model deepseek-v3 --text requests.jsonl -o trace.npz
     """
-    from probes.prompts import read_prompts
+    from probes.routing.prompts import read_prompts
 
     _check(output, flags)
     prompts = read_prompts(text_file, sequence_characters, sequences)
     if flags["dump_on_server"]:
         _dump(prompts, as_json, flags)
         return
-    from probes.routing_trace import write_trace
+    from probes.routing.trace import write_trace
 
     assert output is not None
     trace = _from_model(prompts, flags) if flags["model_path"] else _from_server(prompts, flags)
@@ -75,8 +75,8 @@ def _check(output: Path | None, flags: dict[str, Any]) -> None:
 
 
 def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
-    from probes.hf_model import encode_all, load_model
-    from probes.router import record_routing
+    from probes.routing.hf_model import encode_all, load_model
+    from probes.routing.hooks import record_routing
 
     loaded = load_model(flags["model_path"], flags["device"], as_bytes=flags["as_bytes"])
     with progress_bar("record") as progress:
@@ -84,9 +84,9 @@ def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
 
 
 def _from_server(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
-    from planner.catalog import find_model
-    from probes.server import record_server
-    from probes.web import Server
+    from planner.model import find_model
+    from probes.routing.server import record_server
+    from probes.routing.web import Server
 
     server, model = Server(flags["url"], flags["timeout"], flags["api_key"]), find_model(flags["model_name"])
     with progress_bar("record") as progress:
@@ -94,8 +94,8 @@ def _from_server(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
 
 
 def _dump(prompts: tuple[str, ...], as_json: bool, flags: dict[str, Any]) -> None:
-    from probes.server import dump_on_sglang
-    from probes.web import Server
+    from probes.routing.server import dump_on_sglang
+    from probes.routing.web import Server
 
     with progress_bar("record") as progress:
         mode = dump_on_sglang(Server(flags["url"], flags["timeout"], flags["api_key"]), prompts, flags["new_tokens"], progress)

@@ -7,8 +7,8 @@ layers have none. What is written says so in `layer_ids` (absolute ids), which i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.engines import MapFile
-from planner.files import dump_json
+from planner.base import dump_json
+from planner.engines.common.interface import MapFile
 from planner.model import ModelSpec
 
 TITLE = "EPLB tensors"

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from planner.engines import Emission, MapFile, gpus_per_node, refuse_broken, same_rows, script, uneven_nodes
-from planner.engines.command import NodeCommand, node_command
-from planner.engines.releases import Release, find_release
-from planner.errors import BadInput
+from planner.base import BadInput
+from planner.engines.common import script
+from planner.engines.common.command import NodeCommand, node_command
+from planner.engines.common.interface import Emission, MapFile
+from planner.engines.common.layout import gpus_per_node, refuse_broken, same_rows, uneven_nodes
+from planner.engines.common.releases import Release, find_release
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.problem import Problem, check_slots
-from planner.rules import Violation
+from planner.problem import Problem, Violation, check_slots
 from planner.topology import Topology
 
 NAME = "trtllm"

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from planner.engines import Emission, MapFile, cyclic_placement, refuse_broken, script
-from planner.engines.command import node_command
-from planner.engines.releases import Release, find_release
-from planner.engines.vllm_serve import serve_words
-from planner.files import dump_json
+from planner.base import dump_json
+from planner.engines.common import script
+from planner.engines.common.command import node_command
+from planner.engines.common.interface import Emission, MapFile
+from planner.engines.common.layout import cyclic_placement, refuse_broken
+from planner.engines.common.releases import Release, find_release
+from planner.engines.common.vllm_serve import serve_words
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.problem import Problem
-from planner.rules import Violation
+from planner.problem import Problem, Violation
 from planner.topology import Topology
 
 NAME = "vllm_ascend"

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from planner.engines.script import command_line
-from planner.errors import BadInput
-from planner.launch import SCRIPT, Job, Launch, shell
+from planner.base import BadInput
+from planner.engines import command_line
+from planner.launch import shell
+from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_notes
 
 NAME = "dynamo"

@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-from planner.errors import BadInput
-from planner.launch import SCRIPT, Job, Launch, shell
+from planner.base import BadInput
+from planner.launch import shell
+from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_notes
-from planner.plan_file import EMITTED_PLAN
+from planner.plan import EMITTED_PLAN
 
 NAME = "kubernetes"
 TITLE = "Kubernetes LeaderWorkerSet"

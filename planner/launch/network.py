@@ -6,8 +6,8 @@ documentation, not run: no machine with such cards was at hand.
 
 import re
 
-from planner.launch import Job
-from planner.machine import Node
+from planner.launch.job import Job
+from planner.topology import Node
 
 _VERBS_DEVICE = re.compile(r"(mlx[45]_|bnxt_re|irdma|rocep|ibp|hfi1_)[A-Za-z0-9_]*")
 PORT = 1  # assumed: compute cards with several ports are rare, and the topology does not tell

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from planner.engines.script import command_line
-from planner.errors import BadInput
-from planner.launch import SCRIPT, Job, Launch
+from planner.base import BadInput
+from planner.engines import command_line
+from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_lines, network_notes
 
 NAME = "shell"

@@ -2,9 +2,10 @@
 task its host (seen with Slurm 22.05: SLURM_PROCID follows the file, SLURM_NODEID does not).
 """
 
-from planner.launch import SCRIPT, Job, Launch, shell
+from planner.launch import shell
+from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_notes
-from planner.plan_file import EMITTED_PLAN
+from planner.plan import EMITTED_PLAN
 
 NAME = "slurm"
 TITLE = "Slurm batch file"

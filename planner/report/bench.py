@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from rich.console import Group
 from rich.table import Table as RichTable
 
-from planner.bench.frame import Table
-from planner.units import human_bytes, human_seconds
+from planner.base import human_bytes, human_seconds
+from planner.bench import Table
 
 
 def bench_tables(tables: Mapping[str, Table]) -> Group:

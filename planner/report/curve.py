@@ -2,8 +2,8 @@
 
 from rich.table import Table
 
-from planner.curve import CurvePoint
-from planner.units import human_bytes, human_seconds
+from planner.base import human_bytes, human_seconds
+from planner.cost import CurvePoint
 
 BAR = 24  # characters of the longest bar
 

@@ -4,10 +4,8 @@ import textwrap
 from collections.abc import Hashable, Iterator
 from itertools import groupby
 
-from planner.machine import Node, Pcie
-from planner.topology import Resource, Topology
-from planner.topology_dict import alike
-from planner.units import human_bandwidth, human_bytes
+from planner.base import human_bandwidth, human_bytes
+from planner.topology import Node, Pcie, Resource, Topology, alike
 
 WIDTH = 100
 _LABEL, _CELL, _ACROSS = 12, 11, 8  # columns of a row's label and of one GPU; GPUs side by side

@@ -2,8 +2,8 @@
 
 from rich.table import Table
 
-from planner.loss import AfterLoss, Loss
-from planner.units import human_seconds
+from planner.base import human_seconds
+from planner.cost import AfterLoss, Loss
 
 SHOWN_GPUS = 8  # of a lost node
 

@@ -6,12 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.base import human_bandwidth
 from planner.report.topology import topology_report
-from planner.units import human_bandwidth
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
-    from planner.doctor import Finding
-    from probes.importing import Found
+    from planner.planning import Finding
+    from probes.survey.from_files import Found
 
 
 SHOWN = 16  # domains and GPUs that are listed; JSON has them all

@@ -6,10 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.catalog import model_aliases
-from planner.load_rows import spans
-from planner.model import ModelSpec
-from planner.units import human_bytes
+from planner.base import human_bytes
+from planner.load import spans
+from planner.model import ModelSpec, model_aliases
 
 
 def model_rows(models: list[ModelSpec]) -> list[dict[str, Any]]:

@@ -4,9 +4,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.moving import Moves, steps_to_pay
-from planner.plan import Plan
-from planner.units import human_bytes, human_seconds
+from planner.base import human_bytes, human_seconds
+from planner.plan import Moves, Plan, steps_to_pay
 
 SHOWN_WAVES = 5
 

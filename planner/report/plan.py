@@ -6,18 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.bound_time import PARTS
-from planner.constants import COMPUTE, DISPATCH
-from planner.cost import Cost
-from planner.memory import ledger
+from planner.base import human_bytes, human_seconds
+from planner.bounds import PARTS
+from planner.cost import COMPUTE, DISPATCH, BestSplit, Cost, ledger
 from planner.plan import Plan
-from planner.problem import Problem
+from planner.problem import Problem, Survival
 from planner.report.curve import curve_table
 from planner.report.loss import loss_note, loss_table
 from planner.report.moves import moves_report
-from planner.resplit import BestSplit
-from planner.survival import Survival
-from planner.units import human_bytes, human_seconds
 
 WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 

@@ -3,13 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.bisection import Bisection, bisections
-from planner.figures import EVIDENCE_KINDS
-from planner.machine import Node
+from planner.base import EVIDENCE_KINDS, human_bandwidth
 from planner.report.drawing import draw
-from planner.topology import Resource, Topology
-from planner.topology_yaml import read_topology
-from planner.units import human_bandwidth
+from planner.topology import Bisection, Node, Resource, Topology, bisections, read_topology
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

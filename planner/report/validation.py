@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.units import human_bytes, human_seconds
+from planner.base import human_bytes, human_seconds
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
     from probes.dispatch.validation import Outcome

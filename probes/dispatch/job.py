@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from planner import dispatch
-from planner.errors import BadInput
-from planner.files import read_npz
+from planner.base import BadInput, read_npz
+from planner.cost import dispatch
 from planner.replica import CHOICES
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, save
 from probes.dispatch.report import DispatchReport, Seen, judge
 from probes.ranks.start import Party, RunFailed, available_bytes, check_memory, check_torch, is_launched, launched_place, run_here, terminable

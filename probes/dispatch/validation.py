@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.cost import Cost, cost
-from planner.errors import BadInput
+from planner.base import BadInput
+from planner.cost import Cost, cost, units
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
-from planner.traffic import units
 from probes.dispatch.job import DispatchJob
 from probes.dispatch.report import PHASES, DispatchReport
 from probes.dispatch.run import run

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from probes.base.facts import FabricFacts
 from probes.fabric.naming import natural
-from probes.facts import FabricFacts
 
 _MESH = 0.75  # of the pairs between two tiers must be cabled for a pair without a cable to be worth a word
 

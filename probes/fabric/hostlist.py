@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 
-from planner.errors import BadInput
+from planner.base import BadInput
 
 LARGEST_LIST = 200_000
 _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")

@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from probes.base.facts import FabricFacts, PortFact
 from probes.fabric.naming import UNNAMED, adapter_owner, is_aggregation, natural, switch_name
-from probes.facts import FabricFacts, PortFact
 
 Pair = tuple[str, str]
 

@@ -5,16 +5,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from probes.base.facts import FabricFacts, HostFacts, PortFact
 from probes.fabric.cables import Missing, missing_cables, oversubscription, unreachable_hosts, usual_count
 from probes.fabric.naming import UNNAMED, natural
-from probes.facts import FabricFacts, HostFacts, PortFact
 
 _MOST_OF = 0.9  # of the hosts must follow a pattern for it to be the fabric's; the others are named
 
 
 @dataclass(frozen=True)
 class FabricShape:
-    """What the cables make. `kind` is planner.machine.Fabric's: none, leaf-spine or rail; None where it cannot be told (said in `unknown`).
+    """What the cables make. `kind` is planner.topology.nodes.Fabric's: none, leaf-spine or rail; None where it cannot be told (said in `unknown`).
 
     Two leaves L0 and L1, hosts with two NICs each, the first on L0 and the second on L1: kind rail, rails (('L0',), ('L1',)), rail_of_nic (0, 1).
     """

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
 from probes.fabric.switch_tree import tree_facts
-from probes.facts import FabricFacts
 
 
 def chain_facts(chains: Mapping[str, Sequence[str]], domains: Mapping[str, str], source: str, kind: str) -> FabricFacts:

@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import FabricFacts, PortFact
 from probes.fabric.naming import natural
-from probes.facts import FabricFacts, PortFact
 
 NO_RATES = "it tells which hosts are near, not how fast: give the NIC rate and the oversubscription"
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from probes.facts import NicFact
-from probes.rates import human_port
+from probes.base.facts import NicFact
+from probes.base.port_rates import human_port
 
 
 def port_fact(nic: NicFact, state: str | None, physical: str | None) -> NicFact:

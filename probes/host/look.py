@@ -6,8 +6,8 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-from planner.errors import BadInput
-from probes.facts import GpuFact, HostFacts, NicFact
+from planner.base import BadInput
+from probes.base.facts import GpuFact, HostFacts, NicFact
 from probes.host.pci_paths import numa_node, nvidia_gpus, pci_path, pcie_distance
 from probes.host.rdma import read_rdma
 from probes.host.sysfs_tree import Directory, text

@@ -2,8 +2,8 @@
 
 import re
 
+from probes.base.port_rates import human_port
 from probes.host.sysfs_tree import Tree, content, text
-from probes.rates import human_port
 
 _ACS = 0x000D  # PCI Express extended capability: access control services
 _REDIRECT = 0x0004 | 0x0008  # P2P request redirect, P2P completion redirect (control register)

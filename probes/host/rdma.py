@@ -4,13 +4,13 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import HostFacts, NicFact
+from probes.base.port_rates import port_bytes_per_s
 from probes.fabric.naming import natural, normal_guid
-from probes.facts import HostFacts, NicFact
 from probes.host.adapters import mark_fabric, port_fact
 from probes.host.pcie_health import link_faults, redirecting_bridges, translating
 from probes.host.sysfs_tree import Directory, Tree, content, entries, resolve, text
-from probes.rates import port_bytes_per_s
 
 CLASS = "class/infiniband"
 _ROOT_COMPLEX = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")

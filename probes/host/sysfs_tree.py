@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from planner.errors import BadInput
+from planner.base import BadInput
 
 LARGEST_FILE_BYTES = 8192  # a sysfs file is one page; PCI configuration space is 4096 bytes
 LARGEST_ARCHIVE_BYTES = 64 << 20  # unfolded

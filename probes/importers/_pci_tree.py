@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planner.errors import BadInput
+from planner.base import BadInput
 
 DEEPEST = 64  # bridges above a device
 MOST_DEVICES = 20_000

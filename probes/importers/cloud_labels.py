@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.errors import BadInput
-from planner.files import parse_json
+from planner.base import BadInput, parse_json
+from probes.base.facts import FabricFacts
 from probes.fabric.switch_chains import chain_facts
-from probes.facts import FabricFacts
 
 # Closest to the host first. A label that names the host's own machine says nothing about switches and is not here.
 _NAMED_LAYERS = (

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
+from probes.base.port_rates import signal_bytes_per_s
 from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import normal_guid
-from probes.facts import FabricFacts
-from probes.rates import signal_bytes_per_s
 
 _BLOCK = re.compile(r"(CA|Switch|Router):\s{1,9}(?:(0x[0-9a-fA-F]{1,16})\s{1,9})?(.{1,200}):")
 _OWN = re.compile(r'(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(?:"([^"]{0,200})"\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[')

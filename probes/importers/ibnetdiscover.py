@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
+from probes.base.port_rates import lanes_bytes_per_s
 from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import is_aggregation, normal_guid
-from probes.facts import FabricFacts
-from probes.rates import lanes_bytes_per_s
 
 _BOX = re.compile(r'(Switch|Ca|Rt)\s{1,20}(\d{1,4})\s{1,20}"[SHR]-([0-9a-fA-F]{1,16})"\s{0,40}#\s{0,9}"([^"]{0,200})"')
 _PORT = re.compile(r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?(?:\(([0-9a-fA-F]{1,16})\))?\s{1,40}"([SHR])-([0-9a-fA-F]{1,16})"\[(\d{1,4})\](?:\[ext \d{1,4}\])?')

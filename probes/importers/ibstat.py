@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import HostFacts, NicFact
+from probes.base.port_rates import port_bytes_per_s
 from probes.fabric.naming import normal_guid
-from probes.facts import HostFacts, NicFact
 from probes.host.adapters import mark_fabric, port_fact
-from probes.rates import port_bytes_per_s
 
 _DEVICE = re.compile(r"^[> \t]*(?:([\w.-]{1,255}):[ \t]{1,4})?(?:CA|Infiniband device) '([^'\r\n]{1,64})'(?: port (\d{1,3}) status:)?[ \t\r]*$", re.MULTILINE)
 _PORT = re.compile(r"Port (\d{1,3}):")

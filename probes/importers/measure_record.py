@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from planner.errors import BadInput
-from planner.files import parse_json
-from probes.facts import MeasureFacts
+from planner.base import BadInput, parse_json
+from probes.base.facts import MeasureFacts
 from probes.measure.file import measurement_from_dict
 
 _MARK = b'"moeplan/measure/'

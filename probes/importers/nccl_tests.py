@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from planner.errors import BadInput
-from probes.facts import MeasureFacts
+from planner.base import BadInput
+from probes.base.facts import MeasureFacts
 from probes.measure.nccl_table import Device, Half, Row, Table, facts_of
 from probes.measure.nccl_text import tables_of
 

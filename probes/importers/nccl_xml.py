@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from planner.errors import BadInput
-from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
-from probes.facts import GpuFact, HostFacts, NicFact
+from planner.base import BadInput
+from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
+from probes.base.facts import GpuFact, HostFacts, NicFact
 from probes.importers._pci_tree import Device, between, devices_of, pcie_bytes_per_s
 from probes.machine.nvlink_domains import Domains, domains_from_links
 

@@ -6,9 +6,9 @@ None of them says which GPUs the links join: domains stay unknown, but for GPUs 
 import re
 from dataclasses import dataclass, field, replace
 
-from planner.errors import BadInput
-from planner.machine import LARGEST_NODE_GPUS
-from probes.facts import GpuFact, HostFacts
+from planner.base import BadInput
+from planner.topology import LARGEST_NODE_GPUS
+from probes.base.facts import GpuFact, HostFacts
 from probes.machine.nvlink_domains import fabric_key
 
 LARGEST_TEXT = 8 << 20

@@ -1,8 +1,7 @@
 """What 'moeplan probe' has written: one host a file. Several files given together are better merged by `probes.record.merge`, which misses absent hosts."""
 
-from planner.errors import BadInput
-from planner.files import parse_json
-from probes.facts import HostFacts
+from planner.base import BadInput, parse_json
+from probes.base.facts import HostFacts
 from probes.record.file import LARGEST_RECORD_BYTES, record_from_dict
 
 _MARK = b'"moeplan/probe/'

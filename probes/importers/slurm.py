@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from planner.errors import BadInput
-from planner.files import check_keys, parse_yaml
+from planner.base import BadInput, check_keys, parse_yaml
+from probes.base.facts import FabricFacts
 from probes.fabric.hostlist import LARGEST_LIST, expand_hosts
 from probes.fabric.switch_tree import tree_facts
-from probes.facts import FabricFacts
 
 LARGEST_YAML_BYTES = 4 << 20
 _CONF = re.compile(rb"^[ \t]{0,40}(?:SwitchName|BlockName)[ \t]{0,9}=", re.MULTILINE | re.IGNORECASE)

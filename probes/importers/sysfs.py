@@ -7,8 +7,8 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
-from planner.errors import BadInput
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.host.rdma import CLASS, rdma_facts
 from probes.host.sysfs_tree import Archive, Directory, Tree, entries, read_archive
 

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.errors import BadInput
-from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
-from probes.facts import PATHS, GpuFact, HostFacts, NicFact
+from planner.base import BadInput
+from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
+from probes.base.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.importers._topo_columns import Columns, columns_of
 from probes.importers._topo_text import LINK_WORDS, Paste, Row, Table, looks_like_topo, read_paste
 from probes.machine.nvlink_domains import domains_from_paths, links_of

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.errors import BadInput
-from planner.files import parse_json, parse_yaml
+from planner.base import BadInput, parse_json, parse_yaml
+from probes.base.facts import FabricFacts
 from probes.fabric.hostlist import LARGEST_LIST, expand_hosts
 from probes.fabric.switch_chains import chain_facts
 from probes.fabric.switch_tree import tree_facts
-from probes.facts import FabricFacts
 
 LARGEST_YAML_BYTES = 4 << 20
 _YAML = re.compile(rb"^switches:[ \t]{0,9}\r?$", re.MULTILINE)

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.errors import BadInput
-from planner.machine import Node
-from planner.topology import LARGEST_GPUS, Topology
-from probes.facts import FabricFacts, Facts, HostFacts, MeasureFacts
+from planner.base import BadInput
+from planner.topology import LARGEST_GPUS, Node, Topology
+from probes.base.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.machine.fabric_of import Shape, fabric_of, on_rails
 from probes.machine.gpu_names import RACK_MODELS, links_of_gpu, named_gpu
 from probes.machine.merge_hosts import Host, Notes, merge_hosts

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.figures import Evidence
-from planner.machine import Fabric, Node
+from planner.base import Evidence
+from planner.topology import Fabric, Node
+from probes.base.facts import FabricFacts, PortFact
 from probes.fabric.naming import natural
-from probes.facts import FabricFacts, PortFact
 from probes.machine.gpu_names import RACK_MODELS, links_of_gpu
 from probes.machine.merge_hosts import Host, Notes
 

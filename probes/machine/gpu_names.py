@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from planner.catalog import nearest
-from planner.errors import BadInput
+from planner.base import BadInput, nearest
 
 
 @dataclass(frozen=True)

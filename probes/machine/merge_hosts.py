@@ -7,8 +7,8 @@ of another kind; two of one kind are never taken as two hosts in silence.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.figures import EVIDENCE_KINDS, Evidence
-from probes.facts import GpuFact, HostFacts, NicFact
+from planner.base import EVIDENCE_KINDS, Evidence
+from probes.base.facts import GpuFact, HostFacts, NicFact
 from probes.machine.merge_parts import Conflicts, merge_gpus, merge_links, merge_nics
 from probes.machine.nvlink_domains import Domains
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from planner.figures import Evidence
-from planner.units import human_bandwidth
-from probes.facts import PATHS, GpuFact, HostFacts, NicFact
+from planner.base import Evidence, human_bandwidth
+from probes.base.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.machine.nvlink_domains import Domains, links_of
 
 Places = list[dict[int, int]]  # for each source: its own index -> ours

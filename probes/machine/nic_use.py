@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from planner.figures import Evidence, Rate
-from planner.machine import Nic
-from planner.units import human_bandwidth
-from probes.facts import PATHS
+from planner.base import Evidence, Rate, human_bandwidth
+from planner.topology import Nic
+from probes.base.facts import PATHS
 from probes.machine.merge_hosts import Host, Notes
 from probes.machine.nvlink_domains import components
 

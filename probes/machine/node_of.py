@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from planner.figures import Evidence, Rate, weakest
-from planner.machine import Island, Node, NvLink, PairLink, Pcie, PcieSwitch
-from planner.topology_yaml import gpu_model
+from planner.base import Evidence, Rate, weakest
+from planner.topology import Island, Node, NvLink, PairLink, Pcie, PcieSwitch, gpu_model
 from probes.machine.gpu_names import GpuLinks, links_of_gpu, named_gpu, payload_bytes_per_s
 from probes.machine.merge_hosts import Host, Notes
 from probes.machine.nic_use import nics_of_node

@@ -13,12 +13,9 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import BadInput
-from planner.figures import Evidence, Rate
-from planner.machine import Node
-from planner.topology import Topology
-from planner.units import human_bandwidth
-from probes.facts import MeasureFacts
+from planner.base import BadInput, Evidence, Rate, human_bandwidth
+from planner.topology import Node, Topology
+from probes.base.facts import MeasureFacts
 from probes.measure.fit import Fit, fit_facts
 
 CLEAR_MARGIN = 1.1  # the next tier must be that much faster, else the measurement may have waited for it
@@ -122,7 +119,7 @@ def bottleneck(topology: Topology, load_R: Floats, source: str) -> tuple[str, np
 
 
 def _measured_node(number: int, node: Node, measured: dict[str, Rate]) -> Node:
-    """Resources are found by the names that `planner.wiring` gives them."""
+    """Resources are found by the names that `planner.topology.wiring` gives them."""
     here = f"node{number}"
 
     def port(gpu: int, kind: str, now: Rate) -> Rate:

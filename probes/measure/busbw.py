@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.errors import BadInput
-from planner.units import human_bandwidth, human_bytes, human_seconds
-from probes.facts import MeasureFacts, Sample
+from planner.base import BadInput, human_bandwidth, human_bytes, human_seconds
+from probes.base.facts import MeasureFacts, Sample
 
 SENTENCE = (
     "busbw counts every byte a GPU sends, over NVLink and NIC together, so between hosts it is not the rate of a NIC; "

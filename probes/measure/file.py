@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.errors import BadInput
-from planner.files import check_keys, write_json
-from probes.facts import MeasureFacts
+from planner.base import BadInput, check_keys, write_json
+from probes.base.facts import MeasureFacts
 from probes.record.facts_json import from_plain, to_plain
 
 SCHEMA = "moeplan/measure/1"

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import BadInput
-from planner.units import human_bandwidth, human_bytes, human_seconds
-from probes.facts import MeasureFacts
+from planner.base import BadInput, human_bandwidth, human_bytes, human_seconds
+from probes.base.facts import MeasureFacts
 from probes.measure.busbw import out_of_place
 
 FEWEST_SIZES = 3

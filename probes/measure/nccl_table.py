@@ -7,7 +7,7 @@ buffer, and from busbw / algbw of an all-reduce; where these contradict each oth
 from collections import Counter
 from dataclasses import dataclass
 
-from probes.facts import MeasureFacts, Sample
+from probes.base.facts import MeasureFacts, Sample
 from probes.measure.busbw import COLLECTIVES, bus_factor
 
 ELEMENT_BYTES = {"int8": 1, "char": 1, "uint8": 1, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "half": 2, "float16": 2, "bfloat16": 2}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import BadInput
-from probes.command import Output, run
+from planner.base import BadInput
+from probes.base.command import Output, run
 from probes.nvml.decode import Raw, error_text
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from probes.facts import GpuFact
+from probes.base.facts import GpuFact
 from probes.machine.nvlink_domains import fabric_faults, fabric_key
 
 Raw = Mapping[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from probes.facts import GpuFact, HostFacts
+from probes.base.facts import GpuFact, HostFacts
 from probes.machine.nvlink_domains import Domains, components, domains_from_links, lost_links
 from probes.nvml.ask import NvmlAnswers
 from probes.nvml.decode import (

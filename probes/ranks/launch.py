@@ -3,7 +3,7 @@
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from probes.fabric.hostlist import expand_hosts
 
 MEETING_PORT = "29500"  # torch's own default

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from probes.ranks.status import FAILED, Place, dead, kill, laggards, read_places
 
 RANK_BYTES = 250e6  # resident memory of one CPU rank: Python, torch and gloo (measured with torch 2.13)

@@ -5,7 +5,7 @@ import hmac
 import re
 from dataclasses import replace
 
-from probes.facts import GpuFact, MeasureFacts, NicFact
+from probes.base.facts import GpuFact, MeasureFacts, NicFact
 from probes.record.file import ProbeRecord
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.errors import BadInput
-from planner.files import check_keys
+from planner.base import BadInput, check_keys
 
 T = TypeVar("T")
 LARGEST_NUMBER = 1 << 63

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.errors import BadInput
-from planner.files import read_json, write_json
-from planner.machine import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
-from probes.facts import PATHS, GpuFact, HostFacts
+from planner.base import BadInput, read_json, write_json
+from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
+from probes.base.facts import PATHS, GpuFact, HostFacts
 from probes.ranks.launch import Launch
 from probes.record.facts_json import from_plain, to_plain
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.fabric.naming import natural
-from probes.facts import HostFacts
 from probes.ranks.launch import Launch
 from probes.record.file import ProbeRecord, read_record
 

@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.base import BadInput
 from planner.engines import Emission, find_engine
-from planner.errors import BadInput
-from planner.hf_config import spec_from_config
-from planner.model import ModelSpec
+from planner.model import ModelSpec, spec_from_config
 from planner.placement import Placement
 from planner.problem import Problem
 from tests.engines.configs import CONFIGS

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.load_files import read_load
-from tests.planner.dumps.files import MAP_LP, MODEL, counted, routed, slots_of
+from planner.load import read_load
+from tests.planner.load.dumps.files import MAP_LP, MODEL, counted, routed, slots_of
 
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23")

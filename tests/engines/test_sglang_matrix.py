@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.engines import deepep
+from planner.engines.common import deepep
 from planner.engines.sglang import READS_MAP, WITHOUT_REDUNDANCY
-from planner.replica import CHOICES, static_table
+from planner.replica import CHOICES
+from planner.replica.static import static_table
 from tests.engines.configs import CONFIGS, IGNORING
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 

@@ -18,8 +18,10 @@ from planner.engines import find_engine
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.replica import CHOICES, RULES, Situation, static_table
-from planner.solve import find_method
+from planner.replica import CHOICES, Situation
+from planner.replica.registry import RULES
+from planner.replica.static import static_table
+from planner.solvers import find_method
 from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from planner.engines import deepep
+from planner.engines.common import deepep
+from planner.engines.common.vllm_plugin import FOLDER, PACKAGE
 from planner.engines.vllm import BALANCED
-from planner.engines.vllm_plugin import FOLDER, PACKAGE
 from tests.engines.configs import CONFIGS
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.engines.vllm_plugin import package
+from planner.engines.common.vllm_plugin import package
 from tests.planner.engines.examples import TINY, pip_install, random_placement
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")

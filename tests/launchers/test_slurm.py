@@ -16,9 +16,9 @@ import pytest
 
 from planner.engines import find_engine
 from planner.launch import job_for, launched
-from planner.plan import judged
-from planner.plan_dict import plan_to_dict
+from planner.plan import judged, plan_to_dict
 from planner.topology import Topology
+from tests.places import ROOT
 from tests.planner.engines.examples import TINY, machine, question
 
 HOSTS = ("node66", "node7")
@@ -121,7 +121,7 @@ def job_folder(folder: Path, topology: Topology) -> Path:
 
 
 def run(folder: Path, environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(ROOT)
     paths = {"PATH": f"{folder / 'bin'}:{environment['PATH']}", "PYTHONPATH": root}
     return subprocess.run(command, cwd=folder, env={**environment, **paths}, capture_output=True, text=True, timeout=60, check=False)
 

@@ -5,7 +5,8 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate, Topology
+from planner.topology import Topology
+from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate
 
 BY_HAND = Evidence("assumed", "made up for tests")
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15, "fp8": 2e15}, BY_HAND)

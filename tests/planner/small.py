@@ -6,23 +6,22 @@ Shapes: N placements, W windows, L layers, E experts, G GPUs, S slots a GPU, P s
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.files import read_yaml
+from planner.base import read_yaml
 from planner.load import LoadProfile, Trace
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload
-from planner.topology import Topology
-from planner.topology_yaml import topology_from_dict
+from planner.topology import Topology, topology_from_dict
+from tests.places import ROOT
 
 Ints = npt.NDArray[np.int64]
 
-TWO_NODES = Path(__file__).resolve().parents[1] / "data" / "two-nodes.yaml"
+TWO_NODES = ROOT / "tests/data" / "two-nodes.yaml"
 COUNTS = [2, 2, 1, 1]  # the load that the file's plan is made for
 BEST_ROW = [0, 2, 1, 3, 0, 2, 1, 3]  # the plan in the file's comment
 

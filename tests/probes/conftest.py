@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.facts import HostFacts
+from probes.base.facts import HostFacts
 from probes.nvml.ask import ask_nvml
 from probes.nvml.facts import facts_of
 from tests.probes.fake_nvml.machines import Profile, text

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from probes.facts import GpuFact, HostFacts, NicFact
+from probes.base.facts import GpuFact, HostFacts, NicFact
 from probes.ranks.launch import Launch
 from probes.record.file import ProbeRecord
 

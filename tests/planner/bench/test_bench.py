@@ -5,15 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.bench import balance, run_bench, study_names
+from planner.base import BadInput
+from planner.bench import balance, run_bench
 from planner.bench.cold import solve_cold
 from planner.bench.frame import Instance, Peers, synthetic_problem
 from planner.bench.peers import load_peers
-from planner.errors import BadInput
+from planner.bench.registry import study_names
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.report.bench import bench_tables, shown
-from planner.solve import find_method
+from planner.solvers import find_method
 
 TINY = Instance("3x8 -> 16 / 8 GPUs", 3, 8, 2, "hgx-h100")
 

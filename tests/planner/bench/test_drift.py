@@ -5,7 +5,7 @@ import pytest
 
 from planner.bench import drift
 from planner.bench.frame import Peers
-from planner.solve.packing import peaks
+from planner.solvers import peaks
 
 
 @pytest.fixture(autouse=True)

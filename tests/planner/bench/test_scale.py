@@ -6,7 +6,7 @@ import pytest
 from planner.bench import scale
 from planner.bench.cold import solve_cold
 from planner.bench.frame import Instance, Peers
-from planner.topology_yaml import read_topology
+from planner.topology import read_topology
 
 TINY = Instance("2x16 -> 32 / 16 GPUs", 2, 16, 2, "hgx-h100:2", top_k=4)
 

@@ -9,7 +9,7 @@ from planner.bench import coactivation, layer_time, traces, traffic
 from planner.bench.frame import Instance, Peers, synthetic_problem
 from planner.cost import cost
 from planner.report.bench import bench_tables
-from planner.solve import find_method
+from planner.solvers import find_method
 
 TINY = Instance("2x16 -> 24 / 4 GPUs, 2 nodes", 2, 16, 6, "hgx-h100:2x2")
 

@@ -11,7 +11,8 @@ from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload, check_slots
-from planner.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate, Topology
+from planner.topology import Topology
+from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate
 
 _BY_HAND = Evidence("assumed", "made for tests")
 _RATE = Rate(100e9, _BY_HAND)

@@ -5,10 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from planner.engines import deepep
-from planner.figures import Evidence, Rate
-from planner.machine import NvLink, PairLink, Pcie
-from planner.topology import Topology
+from planner.base import Evidence, Rate
+from planner.engines.common import deepep
+from planner.topology import NvLink, PairLink, Pcie, Topology
 from tests.planner.engines.examples import machine
 
 RATE = Rate(50e9, Evidence("assumed", "made for tests"))

@@ -9,14 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import find_model
+from planner.base import BadInput, Infeasible
 from planner.engines import Engine, default_placement, engine_names, find_engine
-from planner.errors import BadInput, Infeasible
-from planner.model import ModelSpec
+from planner.model import ModelSpec, find_model
 from planner.placement import Placement
-from planner.problem import TRANSPORTS
-from planner.replica import RULES
-from planner.rules import row_violations, violations
+from planner.problem import TRANSPORTS, row_violations, violations
+from planner.replica.registry import RULES
 from tests.planner.engines.examples import TINY, machine, question, random_placement
 
 EVERY = [pytest.param(find_engine(name), id=name) for name in engine_names()]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.check import check_file, check_value, find_map
-from planner.convert import rows_of
 from planner.engines import find_format
+from planner.maps import check_file, find_map, rows_of
+from planner.maps.check import check_value
 from tests.planner.engines.examples import TINY, random_placement
 
 ROWS = random_placement(TINY, 8, 8).expert_LP.tolist()  # layers 3, 4, 5 and the draft layer 6

@@ -2,9 +2,9 @@
 
 import pytest
 
+from planner.base import BadInput
 from planner.engines import engine_names, find_engine
-from planner.engines.releases import Release, find_release, version_key
-from planner.errors import BadInput
+from planner.engines.common.releases import Release, find_release, version_key
 from tests.planner.engines.examples import TINY, machine, question, random_placement
 
 TABLE = (Release("1.0", "read"), Release("1.2", "run"), Release("2.0", "read", refused="it reads other files"))

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.catalog import find_model
+from planner.base import BadInput
 from planner.engines import find_engine
-from planner.errors import BadInput
-from planner.replica import RULES, Situation, static_table
+from planner.model import find_model
+from planner.replica import Situation
+from planner.replica.registry import RULES
+from planner.replica.static import static_table
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
 ENGINE = find_engine("sglang")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from planner.catalog import find_model
+from planner.base import BadInput
 from planner.engines import find_engine
-from planner.errors import BadInput
+from planner.model import find_model
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
 ENGINE = find_engine("trtllm")

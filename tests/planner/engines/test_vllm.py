@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import find_model
 from planner.engines import find_engine
+from planner.model import find_model
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
 ENGINE = find_engine("vllm")

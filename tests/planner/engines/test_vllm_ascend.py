@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.check import check_value
+from planner.base import BadInput
 from planner.engines import find_engine
-from planner.errors import BadInput
+from planner.maps.check import check_value
 from planner.model import ModelSpec
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from planner.catalog import find_model
+from planner.base import BadInput, parse_yaml
 from planner.engines import vllm
-from planner.engines.vllm_plugin import package
-from planner.errors import BadInput
-from planner.files import parse_yaml
-from planner.model import ModelSpec
+from planner.engines.common.vllm_plugin import package
+from planner.model import ModelSpec, find_model
 from planner.placement import Placement
 from tests.planner.engines.examples import TINY, machine, pip_install, question, random_placement
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.engines import Emission, find_engine
-from planner.launch import Job, job_for
+from planner.launch import job_for
+from planner.launch.job import Job
 from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from planner.launch import dynamo
 from tests.planner.engines.examples import machine
 from tests.planner.launch.jobs import job

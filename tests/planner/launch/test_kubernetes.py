@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from planner.launch import kubernetes
 from tests.planner.engines.examples import machine
 from tests.planner.launch.jobs import job, nameless

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner.base import BadInput
 from planner.engines import find_engine
-from planner.engines.command import node_command
-from planner.errors import BadInput
-from planner.launch import find_launcher, hosts_of, job_for, launched, launcher_names
+from planner.engines.common.command import node_command
+from planner.launch import hosts_of, job_for, launched
+from planner.launch.registry import find_launcher, launcher_names
 from tests.planner.engines.examples import TINY, machine, question
 from tests.planner.launch.jobs import emitted, nameless
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.launch import Job, shell
+from planner.launch import shell
+from planner.launch.job import Job
 from tests.planner.engines.examples import machine
 from tests.planner.launch.jobs import job, with_cards
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from rich.console import Console
 
-from planner.catalog import topology_names
+from planner.base import topology_names
 from planner.report.topology import draw, preset_rows, preset_table, tiers_table, topology_report, topology_summary
-from planner.topology import Topology
-from planner.topology_yaml import read_topology
+from planner.topology import Topology, read_topology
 from tests.planner.machines import machines, pcie_box, two_by_two
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.errors import BadInput
-from probes.facts import FabricFacts
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
 from probes.importers import cloud_labels
 
 AWS = "topology.k8s.aws/network-node-layer-"

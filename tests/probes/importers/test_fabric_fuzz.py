@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from probes.importers import cloud_labels, iblinkinfo, ibnetdiscover, ibstat, slurm, sysfs, topograph
 from tests.probes.ib_text import SmallFabric
 from tests.probes.ib_text import iblinkinfo as link_text

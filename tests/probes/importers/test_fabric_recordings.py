@@ -1,16 +1,16 @@
 """Public recordings of fabrics and adapters against the facts known of them. They are not part of the project: without them the tests are skipped."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from planner.errors import BadInput
+from planner.base import BadInput
+from probes.base.facts import FabricFacts, Facts, HostFacts
 from probes.fabric.shape import shape_of
-from probes.facts import FabricFacts, Facts, HostFacts
 from probes.importers import cloud_labels, iblinkinfo, ibnetdiscover, ibstat, slurm, sysfs, topograph
+from tests.places import SHARED
 
-FOLDER = Path(__file__).resolve().parents[3] / "../shared/data/topology"
+FOLDER = SHARED / "data/topology"
 MODULES = (cloud_labels, iblinkinfo, ibnetdiscover, ibstat, slurm, sysfs, topograph)
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public recordings (../shared/data/topology) are not here")
 

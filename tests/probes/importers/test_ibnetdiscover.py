@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import FabricFacts
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
 from probes.importers import ibnetdiscover
 from tests.probes.ib_text import SmallFabric
 from tests.probes.ib_text import ibnetdiscover as text_of

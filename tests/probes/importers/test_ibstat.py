@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.importers import ibstat
 
 

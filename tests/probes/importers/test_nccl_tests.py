@@ -3,18 +3,18 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import MeasureFacts
+from planner.base import BadInput
+from probes.base.facts import MeasureFacts
 from probes.importers.nccl_tests import read, recognise
+from tests.places import SHARED
 
-SHARED = Path(__file__).resolve().parents[3] / "../shared/data/topology"
+RECORDINGS = SHARED / "data/topology"
 
 NEW = "# {:>10} {:>12} {:>8} {:>7} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6}".format(
     *("size", "count", "type", "redop", "root"), *("time", "algbw", "busbw", "#wrong") * 2
@@ -453,7 +453,7 @@ RECORDED: dict[str, tuple[str, int, int, tuple[str, ...], int, float, float, flo
 }
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="recordings of real runs are not here (../shared/data/topology)")
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings of real runs are not here (../shared/data/topology)")
 class TestRecordings:
     """Real output of twelve machines and seven generations."""
 
@@ -461,7 +461,7 @@ class TestRecordings:
     def test_a_recording_gives_its_figures(self, file: str) -> None:
         """Collective, ranks, hosts, models, rows, and the largest size's busbw."""
         collective, ranks, hosts, gpus, rows, busbw, in_place, average = RECORDED[file]
-        facts = one((SHARED / f"nccltests_{file}").read_text(), file)
+        facts = one((RECORDINGS / f"nccltests_{file}").read_text(), file)
         assert (facts.collective, facts.ranks, len(set(facts.hosts)), facts.gpu_names) == (collective, ranks, hosts, gpus)
         for place, expected in ((False, busbw), (True, in_place)):
             samples = [sample for sample in facts.samples if sample.in_place is place]
@@ -471,12 +471,12 @@ class TestRecordings:
 
     def test_a_list_of_devices_against_the_figures_is_said(self) -> None:
         """Rank 143 is listed; the figures are those of 128 ranks."""
-        facts = one((SHARED / "nccltests_coreweave_gb200_144_2racks.txt").read_text())
+        facts = one((RECORDINGS / "nccltests_coreweave_gb200_144_2racks.txt").read_text())
         assert any("goes to rank 143, busbw / algbw says 128 ranks" in warning for warning in facts.warnings)
 
     def test_a_row_split_by_log_lines(self) -> None:
         """'413.6 0.00 0.00 2e-07' is found again 47 lines later; what is missing is said."""
-        facts = one((SHARED / "nccltests_3090x32_info_interleaved_midrow.txt").read_text())
+        facts = one((RECORDINGS / "nccltests_3090x32_info_interleaved_midrow.txt").read_text())
         (sample,) = facts.samples
         assert sample.seconds == pytest.approx(413.6e-6)
         assert (facts.ranks, len(set(facts.hosts))) == (32, 4)
@@ -486,10 +486,10 @@ class TestRecordings:
     def test_a_run_that_failed_in_its_first_row(self) -> None:
         """No usable row."""
         with pytest.raises(BadInput, match=r"line 10: Test CUDA failure common.cu:389 'an illegal memory access was encountered'"):
-            read((SHARED / "nccltests_h800_2n_alltoall_cudafail.txt").read_bytes(), "x")
+            read((RECORDINGS / "nccltests_h800_2n_alltoall_cudafail.txt").read_bytes(), "x")
 
     def test_no_other_recording_is_taken_for_one(self) -> None:
         """Topologies, fabrics and states."""
-        others = [file for file in SHARED.iterdir() if not file.name.startswith("nccltests_")]
+        others = [file for file in RECORDINGS.iterdir() if not file.name.startswith("nccltests_")]
         assert len(others) > 50
         assert [file.name for file in others if recognise(file.read_bytes(), file.name)] == []

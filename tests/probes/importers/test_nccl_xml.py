@@ -3,17 +3,17 @@
 import contextlib
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.importers import nccl_xml
+from tests.places import SHARED
 
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "topology"
+FOLDER = SHARED / "data/topology"
 
 
 def gpu(bus: str, dev: int, links: str = "", speed: str = "32.0 GT/s PCIe") -> str:
@@ -183,12 +183,12 @@ RECORDINGS = {
 }
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"recordings of other machines are not beside this checkout: {SHARED}")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}")
 class TestRecordings:
     @pytest.mark.parametrize("name", sorted(RECORDINGS))
     def test_facts(self, name: str) -> None:
         """Counts, kind of NVLink and rates of published files."""
-        (host,) = nccl_xml.read((SHARED / f"{name}.xml").read_bytes(), name)
+        (host,) = nccl_xml.read((FOLDER / f"{name}.xml").read_bytes(), name)
         gpus, nics, kind, links, rate = RECORDINGS[name]
         assert (len(host.gpus), len(host.nics), host.nvlink_kind) == (gpus, nics, kind)
         assert {fact.nvlinks for fact in host.gpus} == {links}
@@ -196,10 +196,10 @@ class TestRecordings:
 
     def test_every_recording_is_checked(self) -> None:
         """A recording that is added must be added here."""
-        assert {path.stem for path in SHARED.glob("xml_*.xml")} == set(RECORDINGS)
+        assert {path.stem for path in FOLDER.glob("xml_*.xml")} == set(RECORDINGS)
 
     def test_each_gpu_of_a_cloud_host_has_its_nic(self) -> None:
         """Azure ND H100 v5: one GPU and one NIC on each of eight switches; AWS p4de: two GPUs a NIC; OCI: two ports a GPU."""
         for name, near in {"xml_azure_ndv5": 8, "xml_aws_p4de": 8, "xml_oci_H100-topology": 16}.items():
-            (host,) = nccl_xml.read((SHARED / f"{name}.xml").read_bytes(), name)
+            (host,) = nccl_xml.read((FOLDER / f"{name}.xml").read_bytes(), name)
             assert Counter(host.nic_paths.values())["PIX"] == near, name

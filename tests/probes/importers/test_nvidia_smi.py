@@ -1,17 +1,17 @@
 """Small outputs of nvidia-smi: lists with MIG, NVLink status, CSV queries."""
 
 import contextlib
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.importers import nvidia_smi
+from tests.places import SHARED
 
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "topology"
+RECORDINGS = SHARED / "data/topology"
 
 
 def listed(index: int) -> str:
@@ -118,11 +118,11 @@ def test_only_bad_input_leaves(place: int, junk: bytes) -> None:
             nvidia_smi.read(damaged, "x")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"recordings of other machines are not beside this checkout: {SHARED}")
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}")
 def test_recordings() -> None:
     """Eight H100 with 18 links of 26.562 GB/s; one A100 in seven slices. From the index of the recordings."""
-    (h100,) = nvidia_smi.read((SHARED / "nvlink_status_h100x8_bottlerocket.txt").read_bytes(), "h100")
+    (h100,) = nvidia_smi.read((RECORDINGS / "nvlink_status_h100x8_bottlerocket.txt").read_bytes(), "h100")
     assert [(gpu.nvlinks, gpu.nvlink_bytes_per_s) for gpu in h100.gpus] == [(18, 26.562e9)] * 8
-    (a100,) = nvidia_smi.read((SHARED / "nvidia_smi_L_mig_a100.txt").read_bytes(), "a100")
+    (a100,) = nvidia_smi.read((RECORDINGS / "nvidia_smi_L_mig_a100.txt").read_bytes(), "a100")
     assert len(a100.gpus) == 1
     assert "7 MIG" in a100.gpus[0].faults[0]

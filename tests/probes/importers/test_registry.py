@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import BadInput
-from probes import importers
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.importers import nvidia_smi, topo_m
+from probes.importers import registry as importers
+from tests.places import SHARED
 
 MATRIX = b"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\t0-9\t0\nGPU1\tNV18\t X \t0-9\t0\n"
 LIST = b"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-1111-2222-3333-444444444444)\n"
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "topology"
+RECORDINGS = SHARED / "data/topology"
 
 
 def test_every_module_is_an_importer() -> None:
@@ -78,9 +79,9 @@ def test_twenty_megabytes_of_anything_end_quickly(filler: bytes) -> None:
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"recordings of other machines are not beside this checkout: {SHARED}")
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}")
 def test_every_recording_of_this_folder_is_recognised_once_or_refused() -> None:
     """No file is taken for two kinds: its facts are all of one source kind."""
-    for path in sorted(SHARED.glob("topo_*.txt")) + sorted(SHARED.glob("xml_*.xml")):
+    for path in sorted(RECORDINGS.glob("topo_*.txt")) + sorted(RECORDINGS.glob("xml_*.xml")):
         kinds = {getattr(fact, "kind", None) for fact in importers.read_file(path)}
         assert kinds in ({"topo-m"}, {"nccl-xml"}), path.name

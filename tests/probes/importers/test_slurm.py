@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.errors import BadInput
-from probes.facts import FabricFacts
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
 from probes.importers import slurm
 
 TREE = """\

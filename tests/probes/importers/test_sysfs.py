@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
+from planner.base import BadInput
 from probes.host.rdma import read_rdma
 from probes.importers import sysfs
 from tests.probes.sysfs_files import Adapter, packed, write

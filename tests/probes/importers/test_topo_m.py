@@ -6,17 +6,17 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import BadInput
-from probes.facts import HostFacts
+from planner.base import BadInput
+from probes.base.facts import HostFacts
 from probes.importers import topo_m
+from tests.places import SHARED
 
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "topology"
+FOLDER = SHARED / "data/topology"
 
 BRIDGED = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
@@ -392,19 +392,19 @@ RECORDINGS = {
 }
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"recordings of other machines are not beside this checkout: {SHARED}")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}")
 class TestRecordings:
     @pytest.mark.parametrize("name", sorted(RECORDINGS))
     def test_facts(self, name: str) -> None:
         """Counts, domains and kind of published pastes."""
-        (host,) = topo_m.read((SHARED / f"{name}.txt").read_bytes(), name)
+        (host,) = topo_m.read((FOLDER / f"{name}.txt").read_bytes(), name)
         gpus, nics, domains, kind, sentence = RECORDINGS[name]
         assert (len(host.gpus), len(host.nics), host.domains, host.nvlink_kind) == (gpus, nics, domains, kind)
         assert sentence in told(host)
 
     def test_every_recording_is_checked(self) -> None:
         """A recording that is added must be added here."""
-        assert {path.stem for path in SHARED.glob("topo_*.txt")} == set(RECORDINGS)
+        assert {path.stem for path in FOLDER.glob("topo_*.txt")} == set(RECORDINGS)
 
     def test_numa_and_links(self) -> None:
         """NUMA nodes as published, also numa=off and SNC; links of a cube mesh add up to six."""
@@ -416,9 +416,9 @@ class TestRecordings:
             "topo_h100x4_nv6_mesh_4nic": [3, 1, 7, 5],
         }
         for name, nodes in numa.items():
-            (host,) = topo_m.read((SHARED / f"{name}.txt").read_bytes(), name)
+            (host,) = topo_m.read((FOLDER / f"{name}.txt").read_bytes(), name)
             assert [gpu.numa for gpu in host.gpus] == nodes, name
-        (cube,) = topo_m.read((SHARED / "topo_dgx1v_4ib_msccl.txt").read_bytes(), "dgx1")
+        (cube,) = topo_m.read((FOLDER / "topo_dgx1v_4ib_msccl.txt").read_bytes(), "dgx1")
         assert [gpu.nvlinks for gpu in cube.gpus] == [6] * 8
-        (four,) = topo_m.read((SHARED / "topo_aws_p3_8xl_v100x4.txt").read_bytes(), "p3")
+        (four,) = topo_m.read((FOLDER / "topo_aws_p3_8xl_v100x4.txt").read_bytes(), "p3")
         assert [gpu.nvlinks for gpu in four.gpus] == [4, 4, 5, 5]

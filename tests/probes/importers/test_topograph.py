@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from planner.errors import BadInput
-from probes.facts import FabricFacts
+from planner.base import BadInput
+from probes.base.facts import FabricFacts
 from probes.importers import topograph
 
 MODEL = """\

@@ -1,0 +1,108 @@
+"""What an engine's module offers, and the values it gives: an emission, a map as its file has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from planner.engines.common.command import NodeCommand
+from planner.engines.common.releases import Release
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.problem import Problem, Violation
+from planner.topology import Topology
+
+
+@dataclass(frozen=True)
+class Emission:
+    """What an engine is started with. `files` maps names to texts and holds `launch` under 'launch.sh'; a note that begins with WARNING must be shown."""
+
+    files: Mapping[str, str]
+    launch: str
+    notes: tuple[str, ...]
+    ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone, and `files` no map
+    commands: tuple[NodeCommand, ...] = ()  # what launch.sh starts, in node order; what other launchers are made from
+
+
+NUMBERINGS = {
+    "decoder": "the n-th row is decoder layer n; dense layers have a row, draft layers have none",
+    "absolute": "each row is keyed by its absolute layer id, draft layers included",
+    "moe": "the n-th row is the n-th MoE layer; dense and draft layers have none",
+    "placed": "the n-th row is the n-th MoE layer; rows of draft layers may follow",
+}
+
+
+@dataclass(frozen=True)
+class MapFile:
+    """A map as its file has it: rows by the file's own numbering, cells unchecked. `planner.maps.rules` is its judge."""
+
+    kind: str
+    rows: tuple[tuple[int, Any], ...]
+    numbering: str  # a key of NUMBERINGS
+    slots: int | None = None  # the row length the file itself states
+    gpus: int | None = None  # the EP size the file itself states
+    needs_draft_rows: bool = False  # its engine asks for the draft layers' rows
+    problems: tuple[str, ...] = ()  # what is wrong with the file around its rows
+
+    def layer_ids(self, model: ModelSpec) -> tuple[int, ...]:
+        """The absolute layer id of each row. Rows past the model's last layer get ids past its last."""
+        if self.numbering in ("decoder", "absolute"):
+            return tuple(number for number, _ in self.rows)
+        known = model.moe_layer_ids if self.numbering == "moe" else model.placed_layer_ids
+        after = max(known) + 1
+        return tuple(known[number] if number < len(known) else after + number - len(known) for number, _ in self.rows)
+
+
+class Engine(Protocol):
+    """What every engine module offers."""
+
+    NAME: str
+    TITLE: str
+    VERSION: str  # the release whose rules these are
+    RELEASES: Sequence[Release]  # every known one, oldest first
+    REPLICA_RULE: str  # of its usual launch; a name that planner.replica knows
+
+    def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+        """How dispatch moves bytes, a key of planner.problem.problem.TRANSPORTS."""
+
+    def replica_rule(self, phase: str, topology: Topology) -> str:
+        """The rule of the launch that is emitted for this machine."""
+
+    def dispatch_dtype(self, model: ModelSpec) -> str:
+        """What a token's activations are sent as: fp8 or bf16."""
+
+    def reads_map(self, model: ModelSpec) -> bool:
+        """Whether the engine is known to serve this model from a map file."""
+
+    def default_placement(self, model: ModelSpec, gpus: int, redundant: int) -> Placement:
+        """The map the engine makes itself when it is given none."""
+
+    def limits(self, problem: Problem) -> list[Violation]:
+        """The engine's own limits that this question breaks."""
+
+    def map_limits(self, model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
+        """Those of its limits that a map alone can break."""
+
+    def emit(self, placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+        """Files and launch script that serve `placement`; flags alone and `ignored` where the engine would not read its map.
+
+        BadInput where the placement breaks a hard rule or a limit, or the version is known to differ.
+        """
+
+    def read_map(self, value: Any) -> MapFile | None:
+        """The map in a parsed JSON or YAML file, or None where this is not the engine's format."""
+
+
+class MapFormat(Protocol):
+    """What a module offers that reads and writes a map file."""
+
+    TITLE: str
+    MAP_NAME: str
+
+    def read_map(self, value: Any) -> MapFile | None:
+        """As an engine's."""
+
+    def map_text(self, rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
+        """The file with the rows by absolute layer id, as many of them as the format holds."""
+
+    def held_layers(self, model: ModelSpec) -> tuple[int, ...]:
+        """The layers that the format has a row for."""

@@ -1,0 +1,45 @@
+"""The engines and map formats of this room, by name. Each is a file of its own; adding one touches no other."""
+
+from typing import cast
+
+from planner.base import find_named, modules_with
+from planner.engines.common.interface import Engine, MapFormat
+from planner.engines.common.layout import cyclic_placement
+from planner.placement import Placement
+from planner.problem import Problem
+
+ROOM = "planner.engines"
+
+
+def engine_names() -> tuple[str, ...]:
+    """Names of the engines, in alphabetical order."""
+    return tuple(sorted(_engines()))
+
+
+def find_engine(name: str) -> Engine:
+    return find_named(name, _engines(), "engine")
+
+
+def map_formats() -> tuple[str, ...]:
+    """Names of the map formats: of each engine that reads one, and of the balancers' plain tensors."""
+    return tuple(sorted(_formats()))
+
+
+def find_format(name: str) -> MapFormat:
+    return find_named(name, _formats(), "map format")
+
+
+def default_placement(engine: str | None, problem: Problem) -> Placement:
+    """The engine's own map for this question; without an engine the cyclic one, which most share."""
+    make = find_engine(engine).default_placement if engine else cyclic_placement
+    return make(problem.model, problem.gpus, problem.redundant)
+
+
+def _engines() -> dict[str, Engine]:
+    """Every module here that has a NAME is an engine."""
+    return {module.NAME: cast("Engine", module) for module in modules_with(ROOM, "NAME").values()}
+
+
+def _formats() -> dict[str, MapFormat]:
+    """Every module here that has a MAP_NAME reads and writes a map, under the module's own name."""
+    return {name: cast("MapFormat", module) for name, module in modules_with(ROOM, "MAP_NAME").items()}

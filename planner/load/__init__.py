@@ -1,0 +1,14 @@
+"""Loads: assignments counted per window, layer and expert, from every file that people and engines write."""
+
+from planner.load.capacity import capacity_report, parse_share
+from planner.load.cooccurrence import drawn_trace
+from planner.load.dumps.opened import TORCH_SUFFIXES
+from planner.load.dumps.slots import SlotMap, slot_map
+from planner.load.dumps.tensors import read_torch
+from planner.load.profile import LoadProfile, Trace
+from planner.load.published import shipped_load, uniform_load
+from planner.load.read import read_load
+from planner.load.rows import spans
+from planner.load.split import merge_windows, split_notes, split_windows, window_groups
+
+__all__ = ["TORCH_SUFFIXES", "LoadProfile", "SlotMap", "Trace", "capacity_report", "drawn_trace", "merge_windows", "parse_share", "read_load", "read_torch", "shipped_load", "slot_map", "spans", "split_notes", "split_windows", "uniform_load", "window_groups"]

@@ -1,0 +1,1 @@
+"""What serving engines write down of their load. One file an engine."""

@@ -1,0 +1,75 @@
+"""SGLang 0.5.23: the recorder's stat dumps (its per_pass and per_token dumps are next door) and the ids that --enable-return-routed-experts gives.
+
+Shapes: B buffered steps, L decoder layers, E experts, T tokens, K = top_k.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.base import BadInput
+from planner.load.dumps import sglang_passes
+from planner.load.dumps.opened import Opened
+from planner.load.dumps.parts import distinct_parts, join_requests
+from planner.load.formats import Array, Recording
+from planner.model import ModelSpec
+
+
+def recognise(found: Opened, model: ModelSpec) -> bool:
+    """A stat dump holds 'logical_count', a detailed one 'records'; raw bytes are what the engine sends for one request."""
+    del model
+    return found.kind == "raw" or (found.kind == "torch" and isinstance(found.value, dict) and bool({"logical_count", "records"} & set(found.value)))
+
+
+def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
+    """One recording a stat dump, one of all detailed dumps together, one of all requests together."""
+    stats = [found for found in dumps if found.kind == "torch" and "logical_count" in found.value]
+    detailed = [found for found in dumps if found.kind == "torch" and "logical_count" not in found.value]
+    requests = [found for found in dumps if found.kind == "raw"]
+    counts = [(str(found.path), _counts(found)) for found in stats]
+    kept, notes = distinct_parts(counts, ranks)
+    recordings = [_stat(stats[place], counts[place][1], notes if place == kept[0] else []) for place in kept]
+    if detailed:
+        recordings.append(sglang_passes.read(detailed, model, ranks))
+    if requests:
+        recordings.append(join_requests([(found.path, _ids(found, model)) for found in requests], model, "SGLang"))
+    return recordings
+
+
+def _counts(found: Opened) -> Array:
+    """logical_count_BLE as the file has it."""
+    counts: Any = found.value["logical_count"]
+    if not isinstance(counts, np.ndarray) or counts.ndim not in (2, 3) or not counts.size:
+        shape = list(counts.shape) if isinstance(counts, np.ndarray) else type(counts).__name__
+        raise BadInput(f"{found.path}: 'logical_count' is {shape}; SGLang writes a tensor [buffered step, decoder layer, expert]")
+    return counts[None] if counts.ndim == 2 else counts
+
+
+def _stat(found: Opened, counts_BLE: Array, notes: list[str]) -> Recording:
+    """The buffer without the steps that nothing was written to. The counts are already by expert and summed over ranks."""
+    used_B = np.asarray(counts_BLE.any(axis=(1, 2)))
+    used = int(used_B.sum())
+    if not used:
+        raise BadInput(f"{found.path}: all {len(used_B)} steps are zero; start recording, serve requests, then dump (a dump empties the buffer)")
+    notes = list(notes)
+    if used < len(used_B):
+        notes.append(f"{found.path}: {len(used_B) - used} of {len(used_B)} buffered steps are zero (unused, or idle passes); left out")
+    if len(used_B) > 1 and (used == len(used_B) or not used_B[:used].all()):
+        full = "is full" if used == len(used_B) else "does not begin at its start"
+        notes.append(
+            f"{found.path}: the buffer {full}, so it may have wrapped around: older steps may be overwritten and the order of windows may not be that of time "
+            "(a recording with --expert-distribution-recorder-buffer-size -1 keeps all, in order)"
+        )
+    return Recording(str(found.path), counts_BLE[used_B], window_unit="forward pass", notes=tuple(notes), logical=True)
+
+
+def _ids(found: Opened, model: ModelSpec) -> Array:
+    """Raw int32 as ids [token, decoder layer, k]."""
+    row_bytes = 4 * model.layers * model.top_k
+    if len(found.value) % row_bytes:
+        raise BadInput(
+            f"{found.path}: {len(found.value):,} bytes are no multiple of {row_bytes}: one token of {model.name} is {model.layers} decoder layers x "
+            f"{model.top_k} ids of 4 bytes, so the file is of another model or cut short"
+        )
+    return np.frombuffer(found.value, dtype="<i4").reshape(-1, model.layers, model.top_k)

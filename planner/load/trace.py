@@ -1,0 +1,92 @@
+"""A recorded trace becomes windows of counts, one a sequence, without the prompt that all sequences share.
+
+Shapes: L layers, T tokens, K = top_k, S sequences, W = S windows, E experts.
+"""
+
+import numpy as np
+
+from planner.base import BadInput
+from planner.load.formats import Recording, check_size
+from planner.load.profile import Counts, Ids, Trace
+from planner.load.rows import resolve_layers, spans
+from planner.model import ModelSpec
+
+SHORTEST_PREFIX = 4  # tokens; fewer agree by chance
+STEPS = ("forward pass", "iteration")  # window units of engines: a step does not begin with a prompt
+AGREEMENT = 0.8  # of a position's sequences with the majority, mean over layers: floating-point noise flips some near-ties
+
+
+def fit_trace(recording: Recording, model: ModelSpec) -> tuple[Trace, tuple[int, ...], list[str]]:
+    """(trace, ascending layer ids, notes) of a recorded trace; the tokens that open every sequence alike are dropped."""
+    layer_ids = resolve_layers(recording, len(recording.values), model)
+    stray = sorted(set(layer_ids) - set(model.placed_layer_ids))
+    if stray:
+        raise BadInput(f"{recording.path}: the trace has ids for layer {stray[0]}, but {model.name} has experts in layers {spans(model.placed_layer_ids)}")
+    _check_ids(recording, layer_ids, model)
+    tokens = recording.values.shape[1]
+    notes = [] if recording.sequence_lengths else [f"{recording.path}: no sequence lengths; its {tokens} tokens are one window"]
+    lengths = recording.sequence_lengths or (tokens,)
+    if sum(lengths) != tokens or min(lengths) < 1:
+        raise BadInput(f"{recording.path}: sequence lengths (from {min(lengths)}) sum to {sum(lengths)}, but the trace holds {tokens} tokens")
+    experts_LTK = recording.values[np.argsort(layer_ids)].astype(np.int32)
+    prefix = common_prefix(experts_LTK, lengths) if recording.window_unit not in STEPS else 0
+    if prefix == min(lengths):
+        notes.append(f"{recording.path}: all sequences agree to the end of the shortest ({prefix} tokens), so no common prompt can be told; nothing dropped")
+    elif prefix:
+        position_T = np.arange(tokens) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        experts_LTK = experts_LTK[:, position_T >= prefix]
+        lengths = tuple(length - prefix for length in lengths)
+        notes.append(f"{recording.path}: the first {prefix} tokens of all {len(lengths)} sequences are routed alike (a common prompt); dropped")
+    return Trace(experts_LTK, lengths), tuple(sorted(layer_ids)), notes
+
+
+def _check_ids(recording: Recording, layer_ids: tuple[int, ...], model: ModelSpec) -> None:
+    ids_LTK = recording.values
+    if ids_LTK.dtype.kind not in "iu":
+        raise BadInput(f"{recording.path}: a trace holds whole expert ids; its array is of type {ids_LTK.dtype}")
+    if ids_LTK.shape[2] != model.top_k:
+        raise BadInput(f"{recording.path}: {ids_LTK.shape[2]} expert ids a token, but {model.name} chooses {model.top_k}")
+    outside = (ids_LTK < 0) | (ids_LTK >= model.experts)
+    if outside.any():
+        layer, token, k = (int(index) for index in np.argwhere(outside)[0])
+        raise BadInput(
+            f"{recording.path}: layer {layer_ids[layer]}, token {token} has the expert id {ids_LTK[layer, token, k]}; "
+            f"{model.name} has the experts 0..{model.experts - 1}"
+        )
+    sorted_LTK = np.sort(ids_LTK, axis=2)
+    twice = sorted_LTK[:, :, 1:] == sorted_LTK[:, :, :-1]
+    if twice.any():
+        layer, token, k = (int(index) for index in np.argwhere(twice)[0])
+        raise BadInput(
+            f"{recording.path}: layer {layer_ids[layer]}, token {token} chooses expert {sorted_LTK[layer, token, k]} twice; the ids of a token are distinct"
+        )
+
+
+def common_prefix(experts_LTK: Ids, lengths: tuple[int, ...]) -> int:
+    """How many opening tokens all sequences share, 0 where fewer than SHORTEST_PREFIX.
+
+    A position is shared when, besides the majority's first, at least AGREEMENT of the sequences choose the majority's experts (in any order),
+    on average over layers: the router is not bit-exact between batches, so the same prompt does not always give the same ids.
+    """
+    starts_S = np.cumsum(lengths) - lengths
+    if len(lengths) < 2:
+        return 0
+    prefix = 0
+    while prefix < min(lengths) and _agreement(experts_LTK[:, starts_S + prefix]) >= AGREEMENT:
+        prefix += 1
+    return prefix if prefix >= SHORTEST_PREFIX else 0
+
+
+def _agreement(experts_LSK: Ids) -> float:
+    """Share of the other sequences that choose as the majority does, mean over layers; 1 where all agree, 0 where none does."""
+    largest_L = [np.unique(chosen_SK, axis=0, return_counts=True)[1].max() for chosen_SK in np.sort(experts_LSK, axis=2)]
+    return float((np.mean(largest_L) - 1) / (experts_LSK.shape[1] - 1))
+
+
+def count_trace(trace: Trace, experts: int, source: str) -> Counts:
+    """Assignments of each sequence, layer and expert."""
+    layers, sequences = len(trace.experts_LTK), len(trace.sequence_lengths)
+    check_size(source, sequences, layers, experts)
+    first_T1 = (np.repeat(np.arange(sequences), trace.sequence_lengths) * experts)[:, None]
+    counts_LW = [np.bincount((first_T1 + ids_TK).ravel(), minlength=sequences * experts) for ids_TK in trace.experts_LTK]
+    return np.ascontiguousarray(np.array(counts_LW, dtype=np.int64).reshape(layers, sequences, experts).transpose(1, 0, 2))

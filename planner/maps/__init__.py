@@ -1,0 +1,9 @@
+"""Maps: an engine's map files checked, converted, read back, and written from a plan."""
+
+from planner.maps.check import check_file, find_map, judge, read_value
+from planner.maps.convert import convert_file, rows_of, write_map
+from planner.maps.emission import emit_plan, write_emission
+from planner.maps.recorded_under import read_slot_map
+from planner.maps.rules import rows_LP
+
+__all__ = ["check_file", "convert_file", "emit_plan", "find_map", "judge", "read_slot_map", "read_value", "rows_LP", "rows_of", "write_emission", "write_map"]

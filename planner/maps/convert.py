@@ -1,0 +1,111 @@
+"""From one map file to another: the same rows, in the numbering of another engine. What the other format cannot hold is said, never dropped in silence."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.base import BadInput, parse_json, write_atomic
+from planner.engines import MapFile, engine_names, find_engine, find_format
+from planner.maps.check import find_map, judge, read_value
+from planner.maps.rules import whole_rows
+from planner.model import ModelSpec, find_model
+from planner.placement import Placement
+from planner.plan import EMITTED_PLAN, SCHEMA, plan_from_dict, read_plan
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The text of the new map and what a person should know of it; a note that begins with WARNING must be shown."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def convert_file(path: Path, target: str, source: str | None = None, model_name: str | None = None, ep: int | None = None) -> Conversion:
+    """A map, or a plan, as a map of `target`. BadInput where it breaks a rule, where `source` is not its format, or where model or EP size is missing.
+
+    A map beside the plan it was emitted from has that plan's model and EP size where none are given.
+    """
+    find_map_format(target)
+    value = read_value(path)
+    if isinstance(value, dict) and value.get("schema") == SCHEMA:
+        problem, placement, _ = plan_from_dict(value, str(path))
+        return convert_rows(_rows(placement), target, problem.model, problem.gpus)
+    if source is not None:
+        find_map_format(source)
+    named, found = find_map(value, str(path), prefer=source)
+    if source is not None and named != source:
+        raise BadInput(f"{path}: this is a map of {find_format(named).TITLE}, not {find_format(source).TITLE}; use --from {named}")
+    model, ep = _facts(path, model_name, ep)
+    report = judge(found, model, ep)
+    if not report.ok:
+        raise BadInput(f"{path}: {report.problems[0]}" + (f" (and {len(report.problems) - 1} more)" if len(report.problems) > 1 else ""))
+    converted = convert_rows(rows_of(found, model), target, model, ep or found.gpus)
+    return Conversion(converted.text, (*converted.notes, *(f"not checked: {line}" for line in report.unchecked)))
+
+
+def write_map(converted: Conversion, target: str, output: Path) -> Path:
+    """The new map at `output`: as text, or as arrays where its name ends in .npz, which only the balancers' tensors can be."""
+    if output.suffix.lower() != ".npz":
+        return write_atomic(output, converted.text)
+    if target != "eplb":
+        raise BadInput(f"{output}: {find_format(target).TITLE} is text; name it .yaml or .json (only --to eplb has arrays)")
+    content = io.BytesIO()
+    arrays: dict[str, Any] = {name: np.array(value, dtype=np.int64) for name, value in parse_json(converted.text, str(output)).items()}
+    np.savez(content, **arrays)
+    return write_atomic(output, content.getvalue())
+
+
+def find_map_format(name: str) -> None:
+    """BadInput where there is no such format, with the reason for an engine that reads no map."""
+    if name in engine_names() and not hasattr(find_engine(name), "MAP_NAME"):
+        found = find_engine(name)
+        raise BadInput(f"{found.TITLE} {found.VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan")
+    find_format(name)
+
+
+def rows_of(found: MapFile, model: ModelSpec) -> dict[int, list[int]]:
+    """Rows by absolute layer id of a map that was judged to be good."""
+    return whole_rows(found, model, [])
+
+
+def convert_rows(rows: dict[int, list[int]], target: str, model: ModelSpec, gpus: int | None) -> Conversion:
+    """Rows by absolute layer id as a map of `target`. Layers that it wants and the rows have not get the trivial row; BadInput where it needs the EP size."""
+    wanted = find_format(target)
+    if gpus is None and target == "vllm_ascend":
+        raise BadInput(f"{wanted.TITLE} lists experts by device: give the EP size with --ep")
+    slots = len(next(iter(rows.values())))
+    trivial_P = [slot % model.experts for slot in range(slots)]
+    whole = {layer: rows.get(layer, trivial_P) for layer in {*rows, *model.placed_layer_ids}}
+    return Conversion(wanted.map_text(whole, model, gpus or 1), tuple(_notes(rows, trivial_P, target, model)))
+
+
+def _notes(rows: dict[int, list[int]], trivial_P: list[int], target: str, model: ModelSpec) -> Iterator[str]:
+    wanted = find_format(target)
+    held = wanted.held_layers(model)
+    lost = [layer for layer, row in rows.items() if layer not in held and row != trivial_P]
+    if lost:
+        yield f"WARNING: {wanted.TITLE}'s map has no row for layer {', '.join(map(str, lost))}: left out, the engine serves its default placement there"
+    made = [layer for layer in held if layer in model.placed_layer_ids and layer not in rows]
+    if made:
+        yield f"layer {', '.join(map(str, made))} has no row in the source and got the trivial one (expert p % E in slot p)"
+    if target in engine_names() and not find_engine(target).reads_map(model):
+        yield f"WARNING: {wanted.TITLE} does not read a map for {model.architecture}: it would ignore this file"
+
+
+def _facts(path: Path, model_name: str | None, ep: int | None) -> tuple[ModelSpec, int | None]:
+    if model_name:
+        return find_model(model_name), ep
+    beside = path.with_name(EMITTED_PLAN)
+    if not beside.is_file():
+        raise BadInput(f"{path}: a map does not say which layers its rows are for: name the model with --model")
+    problem, _, _ = read_plan(beside)
+    return problem.model, ep or problem.gpus
+
+
+def _rows(placement: Placement) -> dict[int, list[int]]:
+    return dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))

@@ -1,0 +1,104 @@
+"""The judge of map files: every fault with its layer, GPU and expert, whatever the format. What a map is, its engine's module says.
+
+Shapes: L layers, P slots, G GPUs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.base import Infeasible
+from planner.engines import MapFile
+from planner.model import ModelSpec
+from planner.problem import Violation, check_slots, row_violations
+
+
+def whole_rows(found: MapFile, model: ModelSpec | None, broken: list[Violation]) -> dict[int, list[int]]:
+    """Rows of whole numbers by layer id, all as long as the map says; a violation for each other row. Without a model, by the file's own numbers."""
+    numbers = found.layer_ids(model) if model else tuple(number for number, _ in found.rows)
+    rows = {layer: _integers(row, layer, broken) for layer, (_, row) in zip(numbers, found.rows, strict=True)}
+    slots = found.slots or next((len(row) for row in rows.values() if row is not None), 0)
+    for layer, row in rows.items():
+        if row is not None and len(row) != slots:
+            broken.append(Violation("slots", f"layer {layer}: {len(row)} slots, expected {slots}", layer))
+    return {layer: row for layer, row in rows.items() if row is not None and len(row) == slots}
+
+
+def layer_violations(found: MapFile, model: ModelSpec) -> Iterator[Violation]:
+    """Missing rows; and surplus ones where a row's place says its layer. A key that the engine never looks up does no harm."""
+    layers = found.layer_ids(model)
+    if found.numbering == "decoder":
+        if len(layers) != model.layers:
+            hint = ""
+            if len(layers) == len(model.moe_layer_ids):
+                hint = "; there is one row for each MoE layer, so the engine would give layers the rows of later ones: dense layers need a row too"
+            text = f"{len(layers)} rows, and {model.name} has {model.layers} decoder layers, each of which needs a row in its place{hint}"
+            yield Violation("layers", text)
+        return
+    most = len(model.moe_layer_ids if found.numbering == "moe" else model.placed_layer_ids)
+    if found.numbering != "absolute" and len(layers) > most:
+        hint = "; rows count MoE layers, dense ones have none" if len(layers) == model.layers else ""
+        yield Violation("layers", f"{len(layers)} rows, and {model.name} has {most} layers that could have one{hint}")
+    for layer in model.placed_layer_ids if found.needs_draft_rows else model.moe_layer_ids:
+        if layer not in layers:
+            draft = " (a draft layer: the engine asks for it when MTP is on)" if layer in model.draft_layer_ids else ""
+            yield Violation("layers", f"layer {layer} of {model.name} has no row{draft}", layer)
+
+
+def cell_violations(rows: dict[int, list[int]], experts: int, gpus: int | None, model: ModelSpec | None) -> Iterator[Violation]:
+    """The judge's rules of rows. Without an EP size nothing is said of duplicates, nor of divisibility."""
+    expert_LP, layer_ids = rows_LP(rows), tuple(rows)
+    slots = expert_LP.shape[1]
+    if experts > slots:
+        row, slot = np.unravel_index(int(expert_LP.argmax()), expert_LP.shape)
+        layer, expert = layer_ids[row], int(expert_LP[row, slot])
+        named = f"{model.name} has {experts} experts" if model else f"layer {layer}, slot {slot}: expert id {expert} implies {experts} experts"
+        text = f"{named}, and a row has {slots} slots, so some expert has none"
+        yield Violation("slots", text) if model else Violation("slots", text, layer, expert=expert)
+        if model is None:  # an absurd id would make the count below as large as itself
+            return
+    for violation in row_violations(expert_LP, layer_ids, experts, gpus or 1):
+        if gpus is None and violation.rule == "distinct":
+            continue
+        nearest = _nearest(model, gpus, slots) if violation.rule == "divides" else None
+        yield replace(violation, text=nearest or violation.text, gpu=violation.gpu if gpus else None)
+
+
+def rows_LP(rows: dict[int, list[int]]) -> npt.NDArray[np.int64]:
+    return np.array(list(rows.values()), dtype=np.int64).reshape(len(rows), -1)
+
+
+def clean_sizes(expert_LP: npt.NDArray[np.int64]) -> list[int]:
+    """EP sizes, divisors of the slot count, for which no GPU holds an expert twice."""
+    slots = expert_LP.shape[1]
+    sizes = (size for size in range(1, slots + 1) if slots % size == 0)
+    return [size for size in sizes if not (np.diff(np.sort(expert_LP.reshape(len(expert_LP), size, -1), axis=2), axis=2) == 0).any()]
+
+
+def _integers(row: Any, layer: int, broken: list[Violation]) -> list[int] | None:
+    """The row, or None and a violation where a cell is no whole number that an expert id could be."""
+    if not isinstance(row, list) or not row:
+        held = "empty" if row == [] else f"a {type(row).__name__}"
+        broken.append(Violation("integer", f"layer {layer}: the row is {held}; expected a list of expert ids", layer))
+        return None
+    for slot, cell in enumerate(row):
+        if type(cell) is not int:
+            broken.append(Violation("integer", f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number", layer))
+            return None
+        if not -(2**31) <= cell < 2**31:
+            broken.append(Violation("range", f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range", layer))
+            return None
+    return row
+
+
+def _nearest(model: ModelSpec | None, gpus: int | None, slots: int) -> str | None:
+    """What a slot count that does not divide could be instead, in the words of the check that every question passes."""
+    try:
+        if model and gpus:
+            check_slots(model, gpus, slots - model.experts)
+    except Infeasible as error:
+        return str(error)
+    return None

@@ -1,0 +1,117 @@
+"""Names -> shipped files: the model catalogue, the data folder, the topology presets."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.base import BadInput, check_keys, data_file, nearest, read_json, read_yaml
+from planner.model.config_json import spec_from_config
+from planner.model.model import ModelSpec
+from planner.model.weight_dtype import shown
+
+LARGEST_CONFIG_BYTES = 64 << 20  # mixed-precision releases list every quantized layer: megabytes, not more
+
+_Kinds = dict[str, type | tuple[type, ...]]
+_FACTS: _Kinds = {
+    **dict.fromkeys(("architecture", "weight_dtype", "source"), str),
+    **dict.fromkeys(("layers", "experts", "top_k", "hidden", "expert_intermediate", "dispatch_width"), int),
+}
+_OPTIONAL_FACTS: _Kinds = {
+    **dict.fromkeys(("shared_experts", "expert_groups", "groups_per_token", "expert_matrices"), int),
+    "dtype_assumed": bool,
+}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    spec: ModelSpec
+    aliases: tuple[str, ...]
+
+
+def find_model(text: str) -> ModelSpec:
+    """The model of a catalogue name, an alias, a config.json or a folder that holds one. A catalogue name wins over a file of the same name.
+
+    >>> find_model("mixtral").experts
+    8
+    """
+    name = _names().get(text.strip().lower())
+    if name is not None:
+        return _catalogue()[name].spec
+    path = _existing(text)
+    if path is not None:
+        return _read_config(path)
+    if text.startswith((".", "/", "~")) or text.endswith(".json") or text.count("/") > 1:
+        raise BadInput(f"{shown(text)}: there is no such file or folder; give a model's config.json, or a name from 'moeplan model list'")
+    raise BadInput(f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; 'moeplan model list' lists all, and a path to a config.json works too")
+
+
+def model_names() -> list[str]:
+    """Hugging Face ids of the catalogue, sorted."""
+    return sorted(_catalogue())
+
+
+def model_aliases(name: str) -> tuple[str, ...]:
+    """The short names of a catalogue model, beside its id without the owner; none for a model from a config.json."""
+    entry = _catalogue().get(name)
+    return entry.aliases if entry else ()
+
+
+def _existing(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if text.strip() and path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # no text of a person's is a fault of ours: too long, a null byte, ~nobody
+        return None
+
+
+def _read_config(path: Path) -> ModelSpec:
+    """A config.json, with the quantization that some releases state in a file beside it."""
+    path = path / "config.json" if path.is_dir() else path
+    config = read_json(path, LARGEST_CONFIG_BYTES)
+    beside = path.with_name("hf_quant_config.json")
+    if isinstance(config, dict) and not config.get("quantization_config") and path != beside and beside.exists():
+        stated = read_json(beside, LARGEST_CONFIG_BYTES)
+        if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
+            raise BadInput(f"{beside}: the mapping 'quantization' is missing; give the release's own file or take it away")
+        config = {**config, "quantization_config": stated["quantization"]}
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return spec_from_config(config, name, str(path))
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Every accepted spelling, in lower case -> id."""
+    names: dict[str, str] = {}
+    for name, entry in _catalogue().items():
+        for spelling in (name, name.split("/")[-1], *entry.aliases):
+            owner = names.setdefault(spelling.lower(), name)
+            assert owner == name, f"{spelling} names both {owner} and {name}"
+    return names
+
+
+@cache
+def _catalogue() -> dict[str, _Entry]:
+    return {name: _entry(name, facts) for name, facts in read_yaml(data_file("models.yaml")).items()}
+
+
+def _entry(name: str, facts: Any) -> _Entry:
+    optional: _Kinds = {**_OPTIONAL_FACTS, "draft_layers": (str, int), "aliases": list}
+    facts = check_keys(facts, f"models.yaml: {name}", {**_FACTS, "moe_layers": (str, int)}, optional)
+    given = {key: facts[key] for key in (*_FACTS, *_OPTIONAL_FACTS) if key in facts}
+    moe_layer_ids, draft_layer_ids = parse_ids(facts["moe_layers"]), parse_ids(facts.get("draft_layers", ""))
+    return _Entry(ModelSpec(name=name, moe_layer_ids=moe_layer_ids, draft_layer_ids=draft_layer_ids, **given), tuple(facts.get("aliases", ())))
+
+
+def parse_ids(text: str | int) -> tuple[int, ...]:
+    """Layer ids in short form.
+
+    >>> parse_ids("0, 3-5, 8-12/2")
+    (0, 3, 4, 5, 8, 10, 12)
+    """
+    ids: list[int] = []
+    for part in str(text).split(",") if text != "" else ():
+        span, _, step = part.partition("/")
+        first, _, last = span.partition("-")
+        ids += range(int(first), int(last or first) + 1, int(step or 1))
+    return tuple(ids)

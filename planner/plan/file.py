@@ -1,0 +1,141 @@
+"""The plan file: a Plan as JSON and back. The file is the truth; what engines load is made from it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.base import BadInput, check_keys, read_json, write_json
+from planner.cost import cost
+from planner.load import LoadProfile
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.plan.plan import Plan
+from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
+from planner.problem import Objective, Problem, Workload, parse_survival, violations
+from planner.topology import topology_from_dict
+
+EMITTED_PLAN = "plan.json"  # the copy of the plan that lies beside what was emitted from it
+
+
+def write_plan(plan: Plan, path: str | Path) -> Path:
+    """Write the plan, whole or not at all."""
+    return write_json(path, plan_to_dict(plan))
+
+
+def read_plan(path: str | Path) -> tuple[Problem, Placement, dict[str, Any]]:
+    """The question, the placement and the whole file. BadInput where the file is not a plan, or its placement breaks a rule."""
+    return plan_from_dict(read_json(path), str(path))
+
+
+def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str, Any]]:
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise BadInput(f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one")
+    check_keys({key: value.get(key) for key in (*_REQUIRED, *_OPTIONAL) if key in value}, where, _REQUIRED, _OPTIONAL)
+    model = _model(value["model"], where)
+    load = _load(value["load"], model, f"{where}: load")
+    workload = _workload(value["workload"], where)
+    topology = topology_from_dict(value["topology"], f"{where}: topology")
+    if topology.gpu_count != value["gpus"]:
+        raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
+    problem = Problem(
+        topology,
+        model,
+        load,
+        workload,
+        value["slots_per_gpu"],
+        value["replica_rule"],
+        float(value.get("kv_floor_bytes", 0)),
+        parse_survival(value["survive"], f"{where}: survive") if value.get("survive") else None,
+        _objective(value.get("objective", {}), where),
+        value.get("resplittable", False),
+    )
+    placement = _placement(value["placement"], problem, where)
+    broken = violations(problem, placement)
+    if broken:
+        more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
+        raise BadInput(f"{where}: {broken[0].text}{more}")
+    return problem, placement, value
+
+
+def disagreements(problem: Problem, placement: Placement, value: dict[str, Any]) -> list[str]:
+    """Reported figures that differ from recomputed ones. Seconds of a traced load are not recomputed: the trace is not in the file."""
+    reported, found = value["predicted"]["fitted"], cost_to_dict(cost(problem, placement))
+    keys = ["max_over_mean", "cross_node_share"] + ([] if value["load"]["traced"] else ["total_seconds"])
+    return [
+        f"predicted.fitted.{key} is {reported.get(key)!r}, recomputed it is {found[key]!r}"
+        for key in keys
+        if not (isinstance(reported.get(key), (int, float)) and abs(reported[key] - found[key]) <= 1e-9 * abs(found[key]) + 1e-15)
+    ]
+
+
+_REQUIRED: dict[str, type | tuple[type, ...]] = {
+    "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict, "placement": dict,
+    "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
+}  # fmt: skip
+
+
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    "kv_floor_bytes": (int, float), "survive": (str, type(None)), "objective": dict, "resplittable": bool,
+}  # fmt: skip
+
+
+def _model(value: dict[str, Any], where: str) -> ModelSpec:
+    fields: dict[str, Any] = {key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()}
+    try:
+        return ModelSpec(**fields)
+    except TypeError as error:
+        raise BadInput(f"{where}: model: {error}") from error
+
+
+def _workload(value: dict[str, Any], where: str) -> Workload:
+    check_keys(value, f"{where}: workload", {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str})
+    return Workload(**value)
+
+
+def _objective(value: dict[str, Any], where: str) -> Objective:
+    """The objective of a plan; a file that names none is older, and its objective was the mean."""
+    check_keys(value, f"{where}: objective", {}, {"kind": str, "z": (int, float), "robust": bool})
+    return Objective(**value)
+
+
+def _load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile:
+    check_keys({key: value[key] for key in ("source", "counts") if key in value}, where, {"source": str, "counts": list})
+    counts_LE = integers(value["counts"], where, (len(model.placed_layer_ids), model.experts))
+    return LoadProfile(counts_LE[None].copy(), model.placed_layer_ids, value["source"], unmeasured_layer_ids=tuple(value.get("unmeasured_layer_ids", ())))
+
+
+def held_out_load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile | None:
+    """The load that the plan was judged on, as one window; None where there was none."""
+    held_out = value.get("held_out_load")
+    if held_out is None:
+        return None
+    if not isinstance(held_out, dict):
+        raise BadInput(f"{where}: 'held_out_load' is {type(held_out).__name__}; expected a mapping")
+    return _load(held_out, model, f"{where}: held_out_load")
+
+
+def _placement(value: dict[str, Any], problem: Problem, where: str) -> Placement:
+    expected = [str(layer) for layer in problem.model.placed_layer_ids]
+    if list(value) != expected:
+        missing, surplus = sorted(set(expected) - set(value), key=int), sorted(set(value) - set(expected))
+        raise BadInput(
+            f"{where}: placement needs one row for each of layers {expected[0]}..{expected[-1]}; missing {missing or 'none'}, surplus {surplus or 'none'}"
+        )
+    rows = [integers(row, f"{where}: placement, layer {layer}", (problem.slots,)) for layer, row in value.items()]
+    return Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
+
+
+def integers(value: Any, where: str, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """`value` as whole numbers of that shape. BadInput names the first cell that is none (3.0 and true are none)."""
+    if len(shape) > 1:
+        if not isinstance(value, list) or len(value) != shape[0]:
+            raise BadInput(f"{where}: expected {shape[0]} rows, got {len(value) if isinstance(value, list) else type(value).__name__}")
+        return np.array([integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)])
+    if not isinstance(value, list) or len(value) != shape[0]:
+        raise BadInput(f"{where}: expected {shape[0]} whole numbers, got {len(value) if isinstance(value, list) else type(value).__name__}")
+    for index, entry in enumerate(value):
+        if type(entry) is not int or abs(entry) >= 2**62:
+            raise BadInput(f"{where}, entry {index}: {entry!r} is not a whole number")
+    return np.array(value, dtype=np.int64)

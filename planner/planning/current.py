@@ -1,0 +1,75 @@
+"""The placement that runs now, from a plan or any engine's map file (`--from`), and how many moves away from it are allowed (`--max-moves`)."""
+
+import re
+from pathlib import Path
+
+from planner.base import BadInput
+from planner.engines import cyclic_placement
+from planner.maps import find_map, judge, read_value, rows_LP, rows_of
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.plan import SCHEMA, plan_from_dict
+from planner.solvers import Standing
+
+MOVES = re.compile(r"([0-9]+)|([0-9]*\.?[0-9]+)\s*%")
+
+
+def read_standing(path: Path, most_moves: str | None, model: ModelSpec, gpus: int, redundant: int | None) -> Standing:
+    """The previous placement of `model` on `gpus` GPUs and its limit. BadInput where it is of another model or size, or cannot have R = `redundant`.
+
+    A layer without a row (draft layers in some engines' maps) holds the engine's trivial one, expert p % E in slot p.
+    """
+    value = read_value(path)
+    if isinstance(value, dict) and value.get("schema") == SCHEMA:
+        problem, placement, _ = plan_from_dict(value, str(path))
+        _refuse_other_model(path, problem.model, model)
+        _refuse_other_size(path, problem.gpus, gpus)
+    else:
+        placement = _mapped(path, value, model, gpus)
+    had = placement.slots - model.experts
+    if redundant is not None and redundant != had:
+        fewest = max(redundant - had, 0) // gpus * gpus * len(model.placed_layer_ids)
+        needs = f"at least {fewest:,} moves to fill the new slots, and new memory" if redundant > had else "slots to be given up"
+        raise BadInput(
+            f"--from {path}: it has {placement.slots_per_gpu} slots a GPU (R = {had}), and --redundant {redundant} is another size: that takes {needs}, "
+            f"which no engine does while it serves; use --redundant {had}, or plan without --from"
+        )
+    return Standing(placement, str(path), None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size))
+
+
+def parse_moves(text: str, slots: int) -> int:
+    """Moves of '20', or of '7%' of all `slots` over layers, rounded down.
+
+    >>> parse_moves("7%", 288 * 58)
+    1169
+    """
+    match = MOVES.fullmatch(text.strip())
+    if not match or (match[2] and float(match[2]) > 100):
+        raise BadInput(f"--max-moves {text!r}: give a whole number of moves over all layers, or a share of all slots from 0% to 100%")
+    return int(match[1]) if match[1] else int(slots * float(match[2]) / 100)
+
+
+def _mapped(path: Path, value: object, model: ModelSpec, gpus: int) -> Placement:
+    _, found = find_map(value, str(path))
+    if found.gpus:
+        _refuse_other_size(path, found.gpus, gpus)
+    report = judge(found, model, gpus)
+    if not report.ok:
+        raise BadInput(f"--from {path}: not a placement of {model.name} on {gpus} GPUs: {report.problems[0]}")
+    rows = rows_of(found, model)
+    slots = len(next(iter(rows.values())))
+    trivial_P = cyclic_placement(model, gpus, slots - model.experts).expert_LP[0].tolist()
+    return Placement(rows_LP({layer: rows.get(layer, trivial_P) for layer in model.placed_layer_ids}), model.placed_layer_ids, gpus)
+
+
+def _refuse_other_model(path: Path, found: ModelSpec, asked: ModelSpec) -> None:
+    if (found.experts, found.placed_layer_ids) != (asked.experts, asked.placed_layer_ids):
+        raise BadInput(
+            f"--from {path}: it places {found.name}, {len(found.placed_layer_ids)} layers of {found.experts} experts; "
+            f"{asked.name} has {len(asked.placed_layer_ids)} of {asked.experts}: plan this model without --from"
+        )
+
+
+def _refuse_other_size(path: Path, found: int, asked: int) -> None:
+    if found != asked:
+        raise BadInput(f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; give --ep {found}, or plan without --from")

@@ -1,0 +1,15 @@
+"""Solvers: Problem -> Placement. Methods, what they share, and the search that picks the best row of each layer."""
+
+from planner.solvers.enumeration import every_placement
+from planner.solvers.kernels.disperse import disperse
+from planner.solvers.kernels.moves import move_replicas
+from planner.solvers.kernels.packing import pack, peaks, replicate
+from planner.solvers.kernels.swaps import balance
+from planner.solvers.kernels.warm import candidates
+from planner.solvers.proofs import Judge, Proof, prove
+from planner.solvers.registry import Progress, find_candidates, find_method
+from planner.solvers.replanning import Standing, chosen, restrained
+from planner.solvers.search import Search, find_placement, fitted_windows, in_expectation, settled_rows
+from planner.solvers.workers import Crew
+
+__all__ = ["Crew", "Judge", "Progress", "Proof", "Search", "Standing", "balance", "candidates", "chosen", "disperse", "every_placement", "find_candidates", "find_method", "find_placement", "fitted_windows", "in_expectation", "move_replicas", "pack", "peaks", "prove", "replicate", "restrained", "settled_rows"]

@@ -1,0 +1,1 @@
+"""What methods share: work on rows of slots as plain arrays, up to a Problem."""

@@ -1,0 +1,1 @@
+"""Measuring all-to-all: with nccl-tests where it is installed, else with torch.distributed."""

@@ -1,0 +1,1 @@
+"""Emulated clusters on one Linux machine, of network namespaces with shaped links."""

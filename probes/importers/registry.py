@@ -1,0 +1,77 @@
+"""From files that other tools wrote to facts. One file here for each kind; adding one touches no other.
+
+Every importer has `recognise(content: bytes, name: str) -> bool`, cheap and by content, and `read(content: bytes, name: str) -> tuple[Facts, ...]`, which
+raises BadInput where the content is of its kind but broken beyond use. Other files here are what importers share.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, cast
+
+from planner.base import BadInput, modules_with, read_bytes
+from probes.base.facts import Facts
+
+LARGEST_BYTES = 64 << 20  # a fabric of ten thousand hosts is some 10 MB of text
+
+
+class Importer(Protocol):
+    """What a module of this folder offers."""
+
+    __name__: str
+
+    def recognise(self, content: bytes, name: str) -> bool: ...
+
+    def read(self, content: bytes, name: str) -> tuple[Facts, ...]: ...
+
+
+def importers() -> tuple[Importer, ...]:
+    """All of them, by name: the order in which they are tried."""
+    return tuple(cast("Importer", module) for module in modules_with("probes.importers", "recognise").values())
+
+
+def read_file(path: str | Path) -> tuple[Facts, ...]:
+    """What a file says. BadInput where it cannot be read, is too large, or is of no kind we know."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size > LARGEST_BYTES:
+        raise BadInput(f"{path}: {size:,} bytes is more than the {LARGEST_BYTES:,} we read; cut out the part that shows the machine")
+    return read_facts(read_bytes(path), str(path))
+
+
+def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
+    """What the content says, by every importer that recognises it: one paste may hold several tools' output. `name` is used in messages.
+
+    Where one importer fails and another succeeds, the failure becomes a warning.
+    """
+    if not content.strip():
+        raise BadInput(f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: give 'nvidia-smi topo -m' instead")
+    facts: list[Facts] = []
+    failures: list[BadInput] = []
+    for importer in importers():
+        if importer.recognise(content, name):
+            read, failure = _attempt(importer, content, name)
+            facts += read
+            failures += failure
+    if facts:
+        return (replace(facts[0], warnings=(*facts[0].warnings, *map(str, failures))), *facts[1:])
+    if failures:
+        raise failures[0]
+    kinds = ", ".join(short_names(importers()))
+    raise BadInput(f"{name}: {_impression(content)}, of no kind we can import; known are {kinds}")
+
+
+def _attempt(importer: Importer, content: bytes, name: str) -> tuple[tuple[Facts, ...], tuple[BadInput, ...]]:
+    try:
+        return importer.read(content, name), ()
+    except BadInput as failure:
+        return (), (failure,)
+
+
+def short_names(modules: Iterable[Importer]) -> list[str]:
+    return [module.__name__.rpartition(".")[2].replace("_", "-") for module in modules]
+
+
+def _impression(content: bytes) -> str:
+    if b"\0" in content[:4096]:
+        return "a binary file"
+    return f"text that begins {content[:4096].decode(errors='replace').strip()[:60]!r}"

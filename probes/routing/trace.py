@@ -1,0 +1,106 @@
+"""RoutingTrace: what was recorded of a model's routing, checked, and written as the .npz that `moeplan load show` reads.
+
+Shapes: L MoE layers, T tokens, K = top_k.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.base import LARGEST_FILE_BYTES, BadInput, write_atomic
+from planner.model import ModelSpec
+
+Ids = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingTrace:
+    """The top-k logical expert ids of each token, sequence after sequence, of every MoE layer of `model`."""
+
+    model: ModelSpec
+    experts_LTK: Ids
+    sequence_lengths: tuple[int, ...]
+    source: str  # where it was recorded: a folder, a server
+    phase: str  # prefill, or unknown where prompts and generated tokens are mixed
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        return int(self.experts_LTK.shape[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "model": self.model.name,
+            "layers": list(self.model.moe_layer_ids),
+            "experts": self.model.experts,
+            "top_k": self.model.top_k,
+            "sequences": len(self.sequence_lengths),
+            "tokens": self.tokens,
+            "phase": self.phase,
+            "source": self.source,
+            "notes": list(self.notes),
+        }
+
+
+def check_ids(ids_LTK: Ids, model: ModelSpec, where: str) -> Ids:
+    """The ids of one sequence in the smallest unsigned type that holds them. BadInput where they cannot be a routing of `model`."""
+    if ids_LTK.dtype.kind not in "iu":
+        raise BadInput(f"{where}: expert ids are whole numbers; got an array of type {ids_LTK.dtype}")
+    if ids_LTK.ndim != 3 or ids_LTK.shape[::2] != (len(model.moe_layer_ids), model.top_k) or not ids_LTK.shape[1]:
+        raise BadInput(
+            f"{where}: the routing has shape {list(ids_LTK.shape)}; {model.name} has {len(model.moe_layer_ids)} MoE layers and chooses {model.top_k} experts a "
+            "token: [layer, token, k]"
+        )
+    outside = (ids_LTK < 0) | (ids_LTK >= model.experts)
+    if outside.any():
+        layer, token, k = (int(index) for index in np.argwhere(outside)[0])
+        raise BadInput(
+            f"{where}: layer {model.moe_layer_ids[layer]}, token {token} has the expert id {ids_LTK[layer, token, k]}; {model.name} has the experts "
+            f"0..{model.experts - 1}, so this is another model, or ids of slots"
+        )
+    sorted_LTK = np.sort(ids_LTK, axis=2)
+    twice = sorted_LTK[:, :, 1:] == sorted_LTK[:, :, :-1]
+    if twice.any():
+        layer, token, k = (int(index) for index in np.argwhere(twice)[0])
+        raise BadInput(
+            f"{where}: layer {model.moe_layer_ids[layer]}, token {token} chooses expert {sorted_LTK[layer, token, k]} twice; the ids of a token are distinct, "
+            "so this array was read wrongly or its layer was not recorded"
+        )
+    return ids_LTK.astype(np.min_scalar_type(model.experts - 1))
+
+
+def check_room(tokens: int, model: ModelSpec, where: str) -> None:
+    """BadInput where a trace of that many tokens would be larger than any file we read."""
+    size = tokens * len(model.moe_layer_ids) * model.top_k * np.min_scalar_type(model.experts - 1).itemsize
+    if size > LARGEST_FILE_BYTES:
+        raise BadInput(
+            f"{where}: {tokens:,} tokens make a trace of {size:,} bytes, more than the {LARGEST_FILE_BYTES:,} we read; record fewer with --sequences"
+        )
+
+
+def join(model: ModelSpec, sequences: Sequence[Ids], source: str, phase: str, notes: Sequence[str] = ()) -> RoutingTrace:
+    """The trace of several sequences [L, tokens, K] that `check_ids` has passed."""
+    return RoutingTrace(model, np.concatenate(sequences, axis=1), tuple(ids_LTK.shape[1] for ids_LTK in sequences), source, phase, tuple(notes))
+
+
+def write_trace(trace: RoutingTrace, path: Path) -> Path:
+    """The written file: whole or not at all, and the same bytes for the same trace."""
+    if path.suffix.lower() != ".npz":
+        raise BadInput(f"{path}: a trace is written as .npz; name the file so")
+    content = io.BytesIO()
+    np.savez_compressed(
+        content,
+        topk_ids=trace.experts_LTK,
+        seq_lens=np.array(trace.sequence_lengths, dtype=np.int64),
+        layer_ids=np.array(trace.model.moe_layer_ids, dtype=np.int64),
+        model=np.array(trace.model.name),
+        source=np.array(f"recorded from {trace.source}"),
+        phase=np.array(trace.phase),
+        notes=np.array(trace.notes, dtype=np.str_),
+    )
+    return write_atomic(path, content.getvalue())

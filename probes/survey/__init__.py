@@ -1,0 +1,1 @@
+"""From files, or from the machine at hand, to one topology with what was found beside it."""
