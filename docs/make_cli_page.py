@@ -16,7 +16,9 @@ def cli_page() -> str:
     """The page's text."""
     from planner.cli import main
 
-    return HEAD + "".join(f"\n## `{path}`\n\n```text\n{help_text}\n```\n" for path, help_text in _helps(main, "moeplan", None))
+    return HEAD + "".join(
+        f"\n## `{path}`\n\n```text\n{help_text}\n```\n" for path, help_text in _helps(main, "moeplan", None)
+    )
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:

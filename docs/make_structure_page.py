@@ -27,7 +27,10 @@ def structure_page() -> str:
 
 def _section(package: str) -> str:
     """A heading and a row for each module below the package, by path."""
-    rows = [f"| `{path.relative_to(ROOT).as_posix()}` | {_first_line(path)} |\n" for path in sorted((ROOT / package).rglob("*.py"))]
+    rows = [
+        f"| `{path.relative_to(ROOT).as_posix()}` | {_first_line(path)} |\n"
+        for path in sorted((ROOT / package).rglob("*.py"))
+    ]
     return f"\n## `{package}`\n\n| module | what it is |\n|---|---|\n" + "".join(rows)
 
 

@@ -24,7 +24,9 @@ class Placement:
 
     def __post_init__(self) -> None:
         if self.expert_LP.ndim != 2 or not np.issubdtype(self.expert_LP.dtype, np.integer):
-            raise TypeError(f"expert_LP must be a two-dimensional integer array, not {self.expert_LP.dtype} {self.expert_LP.shape}")
+            raise TypeError(
+                f"expert_LP must be a two-dimensional integer array, not {self.expert_LP.dtype} {self.expert_LP.shape}"
+            )
         object.__setattr__(self, "expert_LP", np.array(self.expert_LP, dtype=np.int64))
         self.expert_LP.flags.writeable = False
 

@@ -18,7 +18,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name == "docs"]
 
 FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.DOTALL | re.MULTILINE)
-CONSOLE = re.compile(r"(?:<!-- not run:(?P<reason>[^\n]*?)-->\n+)?^```console\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(
+    r"(?:<!-- not run:(?P<reason>[^\n]*?)-->\n+)?^```console\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 NAMED_FILE = re.compile(r"^```\w+ name=(?P<name>[\w.-]+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 EXIT = re.compile(r"\s#.*\bexit (?P<code>\d+)\s*$")
@@ -53,7 +55,12 @@ def slug(heading: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)}
+    return {
+        slug(heading)
+        for heading in re.findall(
+            r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
+        )
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -84,13 +91,18 @@ def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / name).write_text(body, encoding="utf-8")
     for command in to_run:
         result = CliRunner().invoke(main, shlex.split(command.line, comments=True)[1:], prog_name="moeplan")
-        assert result.exit_code == command.exit_code, f"{page.name}: {command.line}\n{result.output}\n{result.exception!r}"
+        assert result.exit_code == command.exit_code, (
+            f"{page.name}: {command.line}\n{result.output}\n{result.exception!r}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_exempt_commands_say_why(page: Path) -> None:
     """`<!-- not run: reason -->` needs its reason."""
-    assert all(block["reason"] is None or block["reason"].strip() for block in CONSOLE.finditer(page.read_text(encoding="utf-8")))
+    assert all(
+        block["reason"] is None or block["reason"].strip()
+        for block in CONSOLE.finditer(page.read_text(encoding="utf-8"))
+    )
 
 
 def test_commands_are_found() -> None:
@@ -130,5 +142,7 @@ def test_structure_page_is_fresh() -> None:
 
 def test_change_log_knows_the_version() -> None:
     """[Unreleased] stands on top, and the newest release below it is the version of the code."""
-    headings = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(
+        r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert headings[:2] == ["Unreleased", __version__]

@@ -3,11 +3,27 @@
 import subprocess
 import sys
 
-HEAVY = ("joblib", "networkx", "numpy", "ortools", "pandas", "plotly", "pynvml", "ray", "rich", "safetensors", "torch", "transformers", "yaml")
+HEAVY = (
+    "joblib",
+    "networkx",
+    "numpy",
+    "ortools",
+    "pandas",
+    "plotly",
+    "pynvml",
+    "ray",
+    "rich",
+    "safetensors",
+    "torch",
+    "transformers",
+    "yaml",
+)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_command_line_imports_nothing_heavy() -> None:

@@ -14,7 +14,15 @@ from tests.places import ROOT
 
 def run(*arguments: str, cwd: Path, **environment: str) -> str:
     """Standard output of `python ARGUMENTS`, which must exit 0."""
-    done = subprocess.run([sys.executable, *arguments], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -37,7 +45,18 @@ def names(wheel: Path) -> set[str]:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the installed wheel and nothing else; its dependencies come from the environment of the tests."""
     folder = tmp_path_factory.mktemp("installed")
-    run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder), str(wheel), cwd=folder)
+    run(
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(folder),
+        str(wheel),
+        cwd=folder,
+    )
     return folder
 
 
@@ -47,11 +66,21 @@ def test_top_level_names(names: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("here", "inside"), [("topologies", "planner/topologies"), ("planner/data", "planner/data"), ("planner", "planner"), ("probes", "probes")]
+    ("here", "inside"),
+    [
+        ("topologies", "planner/topologies"),
+        ("planner/data", "planner/data"),
+        ("planner", "planner"),
+        ("probes", "probes"),
+    ],
 )
 def test_files_are_inside(here: str, inside: str, names: set[str]) -> None:
     """Every file of the checkout's shipped folders is in the wheel."""
-    files = [path.relative_to(ROOT / here).as_posix() for path in (ROOT / here).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path.relative_to(ROOT / here).as_posix()
+        for path in (ROOT / here).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
     assert files
     assert {f"{inside}/{file}" for file in files} - names == set()
 
@@ -64,7 +93,10 @@ def test_licence_is_inside(names: set[str]) -> None:
 def test_command_is_declared(wheel: Path) -> None:
     """Installing the wheel makes the command `moeplan`."""
     with zipfile.ZipFile(wheel) as archive:
-        assert "moeplan = planner.cli:main" in archive.read(f"moeplan-{__version__}.dist-info/entry_points.txt").decode()
+        assert (
+            "moeplan = planner.cli:main"
+            in archive.read(f"moeplan-{__version__}.dist-info/entry_points.txt").decode()
+        )
 
 
 def test_installed_copy_is_the_one_imported(installed: Path, tmp_path: Path) -> None:

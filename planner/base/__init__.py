@@ -1,19 +1,17 @@
 """Base: one line for bad input, SI inside and human text at the edge, evidence, safe files, things found by name."""
 
+from planner.base.arrays import DAMAGED_NPZ, parse_npz, read_npz
 from planner.base.errors import BadInput, Infeasible
 from planner.base.evidence import EVIDENCE_KINDS, Evidence, GpuModel, Rate, sum_rates, weakest
 from planner.base.files import (
-    DAMAGED_NPZ,
     LARGEST_FILE_BYTES,
     check_keys,
     dump_json,
     parse_json,
-    parse_npz,
     parse_yaml,
     read_bytes,
     read_csv,
     read_json,
-    read_npz,
     read_text,
     read_yaml,
     write_atomic,
@@ -21,6 +19,49 @@ from planner.base.files import (
 )
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
-from planner.base.units import human_bandwidth, human_bytes, human_seconds, parse_bandwidth, parse_bytes, parse_flops
+from planner.base.units import (
+    human_bandwidth,
+    human_bytes,
+    human_seconds,
+    parse_bandwidth,
+    parse_bytes,
+    parse_flops,
+)
 
-__all__ = ["DAMAGED_NPZ", "EVIDENCE_KINDS", "LARGEST_FILE_BYTES", "BadInput", "Evidence", "GpuModel", "Infeasible", "Rate", "check_keys", "data_file", "dump_json", "find_named", "human_bandwidth", "human_bytes", "human_seconds", "modules_with", "nearest", "parse_bandwidth", "parse_bytes", "parse_flops", "parse_json", "parse_npz", "parse_yaml", "read_bytes", "read_csv", "read_json", "read_npz", "read_text", "read_yaml", "sum_rates", "topologies_folder", "topology_names", "weakest", "write_atomic", "write_json"]
+__all__ = [
+    "DAMAGED_NPZ",
+    "EVIDENCE_KINDS",
+    "LARGEST_FILE_BYTES",
+    "BadInput",
+    "Evidence",
+    "GpuModel",
+    "Infeasible",
+    "Rate",
+    "check_keys",
+    "data_file",
+    "dump_json",
+    "find_named",
+    "human_bandwidth",
+    "human_bytes",
+    "human_seconds",
+    "modules_with",
+    "nearest",
+    "parse_bandwidth",
+    "parse_bytes",
+    "parse_flops",
+    "parse_json",
+    "parse_npz",
+    "parse_yaml",
+    "read_bytes",
+    "read_csv",
+    "read_json",
+    "read_npz",
+    "read_text",
+    "read_yaml",
+    "sum_rates",
+    "topologies_folder",
+    "topology_names",
+    "weakest",
+    "write_atomic",
+    "write_json",
+]

@@ -32,7 +32,9 @@ class Rate:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.bytes_per_s) and self.bytes_per_s > 0):
-            raise BadInput(f"a rate of {self.bytes_per_s} bytes/s ({self.evidence.source}) cannot be used; leave out a link that does not exist")
+            raise BadInput(
+                f"a rate of {self.bytes_per_s} bytes/s ({self.evidence.source}) cannot be used; leave out a link that does not exist"
+            )
 
 
 def sum_rates(rates: Iterable[Rate]) -> Rate:
@@ -65,7 +67,12 @@ class GpuModel:
     def __post_init__(self) -> None:
         figures = {"memory_bytes": self.memory_bytes, "memory_bytes_per_s": self.memory_bytes_per_s}
         if not {"bf16", "fp16"} & set(self.flops_per_s):
-            raise BadInput(f"GPU model {self.name}: has neither a bf16 nor an fp16 rate, only {', '.join(self.flops_per_s) or 'none'}")
-        for name, value in {**figures, **{f"{dtype} rate": rate for dtype, rate in self.flops_per_s.items()}}.items():
+            raise BadInput(
+                f"GPU model {self.name}: has neither a bf16 nor an fp16 rate, only {', '.join(self.flops_per_s) or 'none'}"
+            )
+        for name, value in {
+            **figures,
+            **{f"{dtype} rate": rate for dtype, rate in self.flops_per_s.items()},
+        }.items():
             if not (math.isfinite(value) and value > 0):
                 raise BadInput(f"GPU model {self.name}: {name} is {value}; it must be a positive number")

@@ -5,37 +5,16 @@ import csv
 import io
 import json
 import os
-import struct
 import tempfile
-import tokenize
-import zipfile
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from planner.base.errors import BadInput
 
 LARGEST_FILE_BYTES = 1 << 30
-DEEPEST_YAML = 100  # our files nest some ten levels; PyYAML without its C half takes minutes over a hundred thousand
-# What NumPy and zipfile raise at damaged files, found by flipping bytes. TokenError and SyntaxError: the header of an array is parsed as a literal.
-DAMAGED_NPZ = (
-    ValueError,
-    TypeError,
-    LookupError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    MemoryError,
-    OverflowError,
-    SyntaxError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
+DEEPEST_YAML = (
+    100  # our files nest some ten levels; PyYAML without its C half takes minutes over a hundred thousand
 )
 
 
@@ -47,7 +26,9 @@ def read_bytes(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> bytes:
         if not path.is_file():
             raise BadInput(f"{path}: {_not_a_file(path)}")
         if size > largest:
-            raise BadInput(f"{path}: {size:,} bytes is more than the {largest:,} we read; record fewer windows or summarise the file")
+            raise BadInput(
+                f"{path}: {size:,} bytes is more than the {largest:,} we read; record fewer windows or summarise the file"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({_reason(error)})") from error
@@ -61,7 +42,9 @@ def read_text(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: byte {error.start} is not UTF-8 text; this looks like a binary file") from error
+        raise BadInput(
+            f"{path}: byte {error.start} is not UTF-8 text; this looks like a binary file"
+        ) from error
 
 
 def read_json(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> Any:
@@ -73,7 +56,9 @@ def parse_json(text: str, name: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{name}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}); the file may be cut short") from error
+        raise BadInput(
+            f"{name}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}); the file may be cut short"
+        ) from error
     except ValueError as error:  # a number of thousands of digits, or a key that appears twice
         raise BadInput(f"{name}: not valid JSON ({error})") from error
     except RecursionError as error:
@@ -99,49 +84,43 @@ def parse_yaml(text: str, name: str) -> Any:
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
             mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
             if len(mapping) != len(node.value):
-                raise yaml.constructor.ConstructorError(None, None, "a key appears twice in one mapping", node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key appears twice in one mapping", node.start_mark
+                )
             return mapping
 
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):  # before anything is built: a few nested aliases unfold to gigabytes
+        for event in yaml.parse(
+            text, Loader=loader
+        ):  # before anything is built: a few nested aliases unfold to gigabytes
             if isinstance(event, yaml.events.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark else "unknown"
                 raise BadInput(f"{name}: line {line}: YAML aliases are not accepted; write the value out")
-            depth += isinstance(event, yaml.events.CollectionStartEvent) - isinstance(event, yaml.events.CollectionEndEvent)
+            depth += isinstance(event, yaml.events.CollectionStartEvent) - isinstance(
+                event, yaml.events.CollectionEndEvent
+            )
             if depth > DEEPEST_YAML:
                 raise BadInput(f"{name}: not readable YAML (nested too deeply to be one of our files)")
         return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader that accepts less
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise BadInput(f"{name}: {where}not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})") from error
-    except (RecursionError, ValueError, AttributeError, LookupError, OverflowError) as error:  # what PyYAML raises at a bad '!!int' or '!!timestamp'
+        raise BadInput(
+            f"{name}: {where}not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})"
+        ) from error
+    except (
+        RecursionError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        OverflowError,
+    ) as error:  # what PyYAML raises at a bad '!!int' or '!!timestamp'
         raise BadInput(f"{name}: not readable YAML ({error})") from error
 
 
 def read_yaml(path: str | Path, largest: int = 64 << 20) -> Any:
     return parse_yaml(read_text(path, largest), str(path))
-
-
-def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an .npz (or the one array of an .npy, under the name 'array'). Never unpickles; refuses an archive that unfolds past `largest`."""
-    return parse_npz(read_bytes(path, largest), path, largest)
-
-
-def parse_npz(content: bytes, path: str | Path, largest: int = LARGEST_FILE_BYTES) -> dict[str, npt.NDArray[Any]]:
-    """The same of bytes. `path` is used in messages."""
-    try:
-        if content[:2] == b"PK":
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                unfolded = sum(entry.file_size for entry in archive.infolist())
-            if unfolded > largest:
-                raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {largest:,} we read")
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        arrays = {"array": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-        return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
-    except DAMAGED_NPZ as error:
-        raise BadInput(f"{path}: not a readable NumPy file ({error}); pickled arrays are not loaded") from error
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:
@@ -151,7 +130,9 @@ def read_csv(path: str | Path) -> list[dict[str, str]]:
     try:
         for row in reader:
             if None in row or None in row.values():
-                raise BadInput(f"{path}: line {reader.line_num}: has another number of cells than the header {reader.fieldnames}")
+                raise BadInput(
+                    f"{path}: line {reader.line_num}: has another number of cells than the header {reader.fieldnames}"
+                )
             rows.append({key.strip(): value.strip() for key, value in row.items()})
     except csv.Error as error:
         raise BadInput(f"{path}: line {reader.line_num}: not valid CSV ({error})") from error
@@ -172,7 +153,9 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
             out.write(content.encode() if isinstance(content, str) else content)
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private; the file it becomes is an ordinary one
+        os.chmod(
+            temporary, 0o666 & ~_umask()
+        )  # a temporary file is private; the file it becomes is an ordinary one
         os.replace(temporary, path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be written ({_reason(error)}); nothing was changed") from error
@@ -195,7 +178,9 @@ def dump_json(value: Any) -> str:
 def _dump(value: Any, indent: int) -> str:
     pad, inner = "  " * indent, "  " * (indent + 1)
     if isinstance(value, dict) and value:
-        entries: list[str] = [f"{inner}{json.dumps(str(key))}: {_dump(entry, indent + 1)}" for key, entry in value.items()]
+        entries: list[str] = [
+            f"{inner}{json.dumps(str(key))}: {_dump(entry, indent + 1)}" for key, entry in value.items()
+        ]
         return "{\n" + ",\n".join(entries) + f"\n{pad}}}"
     if isinstance(value, (list, tuple)) and any(isinstance(entry, (dict, list, tuple)) for entry in value):
         return "[\n" + ",\n".join(inner + _dump(entry, indent + 1) for entry in value) + f"\n{pad}]"
@@ -203,7 +188,10 @@ def _dump(value: Any, indent: int) -> str:
 
 
 def check_keys(
-    value: Any, where: str, required: dict[str, type | tuple[type, ...]], optional: dict[str, type | tuple[type, ...]] | None = None
+    value: Any,
+    where: str,
+    required: dict[str, type | tuple[type, ...]],
+    optional: dict[str, type | tuple[type, ...]] | None = None,
 ) -> dict[str, Any]:
     """`value` as a mapping with these keys of these types, and no others (a misspelt key must not pass in silence)."""
     optional = optional or {}
@@ -213,17 +201,30 @@ def check_keys(
         if key not in value:
             if key in required:
                 raise BadInput(f"{where}: the key '{key}' is missing")
-        elif not isinstance(value[key], kinds) or (isinstance(value[key], bool) and kinds in (int, float, (int, float))):
+        elif not isinstance(value[key], kinds) or (
+            isinstance(value[key], bool) and kinds in (int, float, (int, float))
+        ):
             raise BadInput(f"{where}: '{key}' is {value[key]!r}; expected {_type_names(kinds)}")
     unknown = set(value) - set(required) - set(optional)
     if unknown:
-        raise BadInput(f"{where}: unknown key '{min(map(str, unknown))}'; known are {', '.join(sorted({**required, **optional}))}")
+        raise BadInput(
+            f"{where}: unknown key '{min(map(str, unknown))}'; known are {', '.join(sorted({**required, **optional}))}"
+        )
     return value
 
 
 def _type_names(kinds: type | tuple[type, ...]) -> str:
-    words: dict[type, str] = {dict: "a mapping", list: "a list", str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    return " or ".join(words.get(kind, kind.__name__) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+    words: dict[type, str] = {
+        dict: "a mapping",
+        list: "a list",
+        str: "text",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+    }
+    return " or ".join(
+        words.get(kind, kind.__name__) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+    )
 
 
 def _not_a_file(path: Path) -> str:

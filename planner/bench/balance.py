@@ -25,7 +25,10 @@ INSTANCES = (
 def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     """Every method on every instance, interleaved; the median time of the repeats."""
     others = [(name, as_method(policy)) for name, policy in peers.policies.items()]
-    runs: list[tuple[str, Callable[[Problem], Placement]]] = [*others, *((name, _ours(name)) for name in METHODS)]
+    runs: list[tuple[str, Callable[[Problem], Placement]]] = [
+        *others,
+        *((name, _ours(name)) for name in METHODS),
+    ]
     rows: list[dict[str, object]] = []
     for number, instance in enumerate(INSTANCES):
         if progress:
@@ -39,14 +42,18 @@ def _ours(name: str) -> Callable[[Problem], Placement]:
     return lambda problem: solve(problem, seed=0)
 
 
-def _measured(instance: Instance, runs: list[tuple[str, Callable[[Problem], Placement]]], repeats: int) -> Iterator[dict[str, object]]:
+def _measured(
+    instance: Instance, runs: list[tuple[str, Callable[[Problem], Placement]]], repeats: int
+) -> Iterator[dict[str, object]]:
     problem = synthetic_problem(instance)
     bound_L = load_bound(problem.shares_LE, problem.gpus, problem.slots_per_gpu, even=True).load_L
     seconds: dict[str, list[float]] = {name: [] for name, _ in runs}
     found: dict[str, Placement] = {}
     for _ in range(repeats):  # interleaved, so that a slow moment of the machine strikes all
         for name, solve in runs:
-            asked = replace(problem)  # each run gets its own, for methods may keep what they found for the last one
+            asked = replace(
+                problem
+            )  # each run gets its own, for methods may keep what they found for the last one
             assert asked.shares_LE is not None  # worked out before the clock starts, for all alike
             began = time.perf_counter()
             found[name] = solve(asked)
@@ -67,5 +74,9 @@ def _measured(instance: Instance, runs: list[tuple[str, Callable[[Problem], Plac
 def busiest_L(problem: Problem, placement: Placement) -> npt.NDArray[np.float64]:
     """Load of the busiest GPU of each layer under even split, recomputed from the placement alone."""
     each_LE = problem.shares_LE / placement.replicas_LE(problem.model.experts)
-    load_LG = np.take_along_axis(each_LE, placement.expert_LP, axis=1).reshape(len(each_LE), problem.gpus, -1).sum(axis=2)
+    load_LG = (
+        np.take_along_axis(each_LE, placement.expert_LP, axis=1)
+        .reshape(len(each_LE), problem.gpus, -1)
+        .sum(axis=2)
+    )
     return np.asarray(load_LG.max(axis=1))

@@ -30,8 +30,18 @@ def run(_peers: Peers, _repeats: int, progress: Progress | None) -> Table:
         if progress is not None:
             progress(number / len(cases), f"{rule} {transport}")
         gaps_X = np.array([_tiny_gap(rule, transport, seed) for seed in range(QUESTIONS)])
-        rows.append(_row("tiny, 3-4 experts / 4 GPUs", "best of all", (rule, transport), gaps_X, f"{QUESTIONS} questions"))
-        rows += [_large_row(rule, transport, method) for method in ("refine", "remote")[: 1 + (rule == "nearest")]]
+        rows.append(
+            _row(
+                "tiny, 3-4 experts / 4 GPUs",
+                "best of all",
+                (rule, transport),
+                gaps_X,
+                f"{QUESTIONS} questions",
+            )
+        )
+        rows += [
+            _large_row(rule, transport, method) for method in ("refine", "remote")[: 1 + (rule == "nearest")]
+        ]
     notes = (
         f"tiny: {QUESTIONS} questions a row, R = 0, 1 and 5, with and without a trace; mean and largest of (least seconds of any placement / bound - 1)",
         "large: lognormal load, decode for slot and allgather, else prefill; (seconds of the plan / bound - 1) over all layers, and of the worst one",
@@ -40,7 +50,9 @@ def run(_peers: Peers, _repeats: int, progress: Progress | None) -> Table:
     return Table(TITLE, tuple(sorted(rows, key=lambda row: str(row["instance"]), reverse=True)), notes)
 
 
-def _row(instance: str, method: str, case: tuple[str, str], gaps_X: Floats, bounded_by: str) -> dict[str, object]:
+def _row(
+    instance: str, method: str, case: tuple[str, str], gaps_X: Floats, bounded_by: str
+) -> dict[str, object]:
     return {
         "instance": instance,
         "method": method,
@@ -54,10 +66,15 @@ def _row(instance: str, method: str, case: tuple[str, str], gaps_X: Floats, boun
 
 def _large_row(rule: str, transport: str, method: str) -> dict[str, object]:
     phase = "decode" if transport in ("slot", "allgather") else "prefill"
-    problem = replace(synthetic_problem(LARGE, replica_rule=rule), workload=Workload(TOKENS[phase], phase, "fp8", "bf16", transport))
+    problem = replace(
+        synthetic_problem(LARGE, replica_rule=rule),
+        workload=Workload(TOKENS[phase], phase, "fp8", "bf16", transport),
+    )
     seconds_L = cost(problem, find_method(method)(problem)).layer_seconds_L
     bound = time_bound(problem)
-    row = _row(LARGE.name, method, (rule, transport), seconds_L / bound.layer_seconds_L - 1, bound.reason("dispatch"))
+    row = _row(
+        LARGE.name, method, (rule, transport), seconds_L / bound.layer_seconds_L - 1, bound.reason("dispatch")
+    )
     return {**row, "gap_share": float(seconds_L.sum() / bound.total_seconds - 1)}
 
 
@@ -77,12 +94,34 @@ def _tiny_gap(rule: str, transport: str, seed: int) -> float:
     return float(seconds_N.min() / time_bound(one).layer_seconds_L[0] - 1)
 
 
-def _as_layers(experts_TK: np.ndarray[tuple[int, ...], np.dtype[np.int64]], layers: int, asked: tuple[str, int, Workload], *, traced: bool) -> Problem:
+def _as_layers(
+    experts_TK: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    layers: int,
+    asked: tuple[str, int, Workload],
+    *,
+    traced: bool,
+) -> Problem:
     """The question once a layer, so that every placement is priced as a layer of one."""
     rule, slots_per_gpu, workload = asked
     experts, layer_ids = int(experts_TK.max()) + 1, tuple(range(layers))
-    model = ModelSpec("tiny", "synthetic", layers, layer_ids, experts, experts_TK.shape[1], 1024, 512, 1024, "bf16", "benchmark")
+    model = ModelSpec(
+        "tiny",
+        "synthetic",
+        layers,
+        layer_ids,
+        experts,
+        experts_TK.shape[1],
+        1024,
+        512,
+        1024,
+        "bf16",
+        "benchmark",
+    )
     counts_E = np.bincount(experts_TK.ravel(), minlength=experts)
-    trace = Trace(np.repeat(experts_TK[None].astype(np.int32), layers, axis=0), (len(experts_TK),)) if traced else None
+    trace = (
+        Trace(np.repeat(experts_TK[None].astype(np.int32), layers, axis=0), (len(experts_TK),))
+        if traced
+        else None
+    )
     load = LoadProfile(np.tile(counts_E, (1, layers, 1)), layer_ids, "benchmark", trace=trace)
     return Problem(read_topology("hgx-h100:2x2"), model, load, workload, slots_per_gpu, rule)

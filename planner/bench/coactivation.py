@@ -15,7 +15,10 @@ from planner.solvers import Progress, find_candidates, find_method, in_expectati
 
 TITLE = "Co-activation: DeepSeek-V2-Lite, 4 nodes x 2 GPUs; other nodes a token reaches, held-out sequences, mean over 26 layers"
 MACHINE = "hgx-h100:4x2"
-ENGINES = {"vLLM": "hashed", "SGLang": "nearest-static"}  # peers by how their names begin, and the replica rule that their engine follows
+ENGINES = {
+    "vLLM": "hashed",
+    "SGLang": "nearest-static",
+}  # peers by how their names begin, and the replica rule that their engine follows
 NOTES = (
     "of_own_eplb: against the engine's own balancer under the same rule; of_vllm_eplb: against vLLM's balancer under vLLM's rule. Same histogram for all.",
     "other_domain: the same placement judged on all of the other trace's held-out sequences.",
@@ -34,7 +37,11 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         if progress:
             progress(number / len(cases), f"{domain}, R = {redundant}")
         rows += _rows(domain, redundant, peers.policies)
-    return Table(TITLE, tuple(rows), NOTES if peers.policies else (*NOTES, "no wheel was given: nothing to compare with"))
+    return Table(
+        TITLE,
+        tuple(rows),
+        NOTES if peers.policies else (*NOTES, "no wheel was given: nothing to compare with"),
+    )
 
 
 def _rows(domain: str, redundant: int, policies: Mapping[str, Policy]) -> Iterator[dict[str, object]]:
@@ -43,8 +50,15 @@ def _rows(domain: str, redundant: int, policies: Mapping[str, Policy]) -> Iterat
     vllm: float | None = None
     for engine, rule in ENGINES.items():
         problem, held_out = traced_problem(domain, MACHINE, redundant, rule, "node")
-        found = {name: placed_by(policy, problem) for name, policy in policies.items() if name.startswith(engine) and not name.endswith("_vec")}
-        found |= {f"affinity-{number}": placement for number, placement in enumerate(find_candidates("affinity")(in_expectation(problem)), start=1)}
+        found = {
+            name: placed_by(policy, problem)
+            for name, policy in policies.items()
+            if name.startswith(engine) and not name.endswith("_vec")
+        }
+        found |= {
+            f"affinity-{number}": placement
+            for number, placement in enumerate(find_candidates("affinity")(in_expectation(problem)), start=1)
+        }
         if engine == "SGLang":  # under one rule is enough to see
             found["affinity from pairs"] = find_method("affinity")(in_expectation(paired(problem)))
         own: float | None = None
@@ -70,7 +84,9 @@ def paired(problem: Problem) -> Problem:
     """The same question, as one who has co-occurrence counts but no trace would ask it."""
     trace = problem.load.trace
     assert trace is not None
-    chosen_LTE = (trace.experts_LTK[..., None] == np.arange(problem.model.experts)).any(axis=2).astype(np.int64)
+    chosen_LTE = (
+        (trace.experts_LTK[..., None] == np.arange(problem.model.experts)).any(axis=2).astype(np.int64)
+    )
     together_LEE = np.einsum("lte,ltf->lef", chosen_LTE, chosen_LTE, optimize=True)
     drawn = drawn_trace(together_LEE, problem.load.tokens_WLE, problem.load.layer_ids, problem.model.top_k)
     return replace(problem, load=replace(problem.load, trace=drawn))
@@ -80,7 +96,11 @@ def placed_by(policy: Policy, problem: Problem) -> Placement:
     """The balancer with the groups and nodes that its engine would hand it: both engines go by nodes only where the groups divide over them."""
     groups, nodes = problem.model.expert_groups, problem.topology.node_count
     nodes = nodes if groups % nodes == 0 else 1
-    return Placement(policy(problem.load.total_LE.astype(np.float64), problem.slots, groups, nodes, problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+    return Placement(
+        policy(problem.load.total_LE.astype(np.float64), problem.slots, groups, nodes, problem.gpus),
+        problem.model.placed_layer_ids,
+        problem.gpus,
+    )
 
 
 def _mean_remote(problem: Problem, placement: Placement, load: LoadProfile) -> float:

@@ -28,7 +28,12 @@ class Run(NamedTuple):
     plan: dict[str, object]
 
 
-def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32] | None = None, sequence_tokens: int = 64) -> Run:
+def solve_cold(
+    instance: Instance,
+    *flags: str,
+    traced_LTK: npt.NDArray[np.int32] | None = None,
+    sequence_tokens: int = 64,
+) -> Run:
     """`moeplan solve` on the instance with these further flags, on a trace in place of its counts where one is given. CalledProcessError where it fails."""
     problem = synthetic_problem(instance)
     with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +45,31 @@ def solve_cold(instance: Instance, *flags: str, traced_LTK: npt.NDArray[np.int32
         if traced_LTK is None:
             np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
         else:
-            np.savez(Path(folder) / "load.npz", topk_ids=traced_LTK, seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens))
-        command = [sys.executable, "-m", "planner", "solve", "--model", f"{folder}/config.json", "--topology", instance.machine, "--json"]
-        command += ["--load", f"{folder}/load.npz", "--redundant", str(problem.redundant), "-o", f"{folder}/plan.json", *flags]
+            np.savez(
+                Path(folder) / "load.npz",
+                topk_ids=traced_LTK,
+                seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens),
+            )
+        command = [
+            sys.executable,
+            "-m",
+            "planner",
+            "solve",
+            "--model",
+            f"{folder}/config.json",
+            "--topology",
+            instance.machine,
+            "--json",
+        ]
+        command += [
+            "--load",
+            f"{folder}/load.npz",
+            "--redundant",
+            str(problem.redundant),
+            "-o",
+            f"{folder}/plan.json",
+            *flags,
+        ]
         began, spent = time.perf_counter(), _children_cpu_seconds()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             watch = _Watch(process.pid)

@@ -16,11 +16,15 @@ from planner.solvers import Progress, Search, find_method
 from planner.topology import read_topology
 
 TITLE = "Domains: DeepSeek-V2-Lite, two routing traces, 8 GPUs on 4 nodes, R = 16, even split; judged on the held-out third of each"
-FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/loads"  # read from beside the checkout, and no part of it
+FOLDER = (
+    Path(__file__).resolve().parents[2] / "../shared/data/loads"
+)  # read from beside the checkout, and no part of it
 FILES = {domain: FOLDER / f"deepseek-v2-lite_{domain}_trace.npz" for domain in ("intent", "law")}
 ABSENT = "not measured: the DeepSeek-V2-Lite routing traces (deepseek-ai/ESFT) are expected in ../shared/data/loads, beside the checkout"
 MACHINE, REDUNDANT = "hgx-h100:4x2", 16
-NOTES = ("seconds: predicted step, mean over windows, decode, 128 tokens a rank, transport slot; of_own: beside our plan of that domain alone",)
+NOTES = (
+    "seconds: predicted step, mean over windows, decode, 128 tokens a rank, transport slot; of_own: beside our plan of that domain alone",
+)
 
 
 def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
@@ -37,7 +41,11 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         found[name] = placement
         if progress:
             progress(number / 8, name)
-    return Table(TITLE, tuple(row for name, load in held_out.items() for row in _rows(name, _problem(both), load, found)), NOTES)
+    return Table(
+        TITLE,
+        tuple(row for name, load in held_out.items() for row in _rows(name, _problem(both), load, found)),
+        NOTES,
+    )
 
 
 def _split(load: LoadProfile) -> tuple[LoadProfile, LoadProfile]:
@@ -51,7 +59,9 @@ def _problem(load: LoadProfile) -> Problem:
     return Problem(topology, model, load, Workload(), check_slots(model, topology.gpu_count, REDUNDANT))
 
 
-def _placements(fitted: Mapping[str, LoadProfile], both: LoadProfile, peers: Peers) -> Iterator[tuple[str, Placement]]:
+def _placements(
+    fitted: Mapping[str, LoadProfile], both: LoadProfile, peers: Peers
+) -> Iterator[tuple[str, Placement]]:
     for name, load in fitted.items():
         yield f"auto on {name}", _planned(_problem(load))
     for name, policy in peers.policies.items():
@@ -65,9 +75,14 @@ def _planned(problem: Problem) -> Placement:
     return make_plan(lambda _: problem, REDUNDANT, Search(), Origin()).placement
 
 
-def _rows(domain: str, problem: Problem, load: LoadProfile, found: Mapping[str, Placement]) -> Iterator[dict[str, object]]:
+def _rows(
+    domain: str, problem: Problem, load: LoadProfile, found: Mapping[str, Placement]
+) -> Iterator[dict[str, object]]:
     windows = windows_of(problem, load)
-    seconds = {name: float(objective_seconds_L(problem, windows, placement).sum()) for name, placement in found.items()}
+    seconds = {
+        name: float(objective_seconds_L(problem, windows, placement).sum())
+        for name, placement in found.items()
+    }
     for name, placement in found.items():
         yield {
             "instance": f"held-out {domain}",

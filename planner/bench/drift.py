@@ -19,7 +19,9 @@ from planner.solvers import Progress, balance, candidates, move_replicas, pack, 
 TITLE = "Drift: log-loads AR(1) of sigma 1; planned on step t, balance (mean / busiest GPU) on t and t + 1; moved = slots with an expert new to their GPU"
 LAYERS, EXPERTS, GPUS, SLOTS = 58, 256, 32, 288
 STEPS = 8
-DRAWS = 12  # next windows drawn from each step, of which the series follows the first: one alone is luck by 0.002
+DRAWS = (
+    12  # next windows drawn from each step, of which the series follows the first: one alone is luck by 0.002
+)
 RHOS = (0.99, 0.95)
 SHARES = (0.03, 0.07, 0.15)  # of the slots, that a warm re-plan may move at each step
 
@@ -47,8 +49,17 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         series = drawn(rho, STEPS, (LAYERS, EXPERTS))
         start_LP = _from_nothing(series.share_TLE[0], GPUS, SLOTS)
         for name, replan in _replanners(peers).items():
-            rows.append({"instance": f"{LAYERS}x{EXPERTS} -> {SLOTS} / {GPUS} GPUs, rho {rho}", "method": name, **_followed(series, start_LP, GPUS, replan)})
-    notes = (f"means over {STEPS} steps and {DRAWS} draws of the next one; seconds: median of the steps", "warm: drift is measured between the last two steps")
+            rows.append(
+                {
+                    "instance": f"{LAYERS}x{EXPERTS} -> {SLOTS} / {GPUS} GPUs, rho {rho}",
+                    "method": name,
+                    **_followed(series, start_LP, GPUS, replan),
+                }
+            )
+    notes = (
+        f"means over {STEPS} steps and {DRAWS} draws of the next one; seconds: median of the steps",
+        "warm: drift is measured between the last two steps",
+    )
     return Table(TITLE, tuple(rows), notes)
 
 
@@ -92,12 +103,22 @@ def _followed(series: Series, start_LP: Ints, gpus: int, replan: Replan) -> dict
     """Figures of one way to re-plan, from step 1 on."""
     expert_LP = start_LP
     figures: list[tuple[float, float, float, float, bool]] = []
-    for before_LE, share_LE, next_DLE in zip(series.share_TLE[:-1], series.share_TLE[1:], series.next_TDLE[1:], strict=True):
+    for before_LE, share_LE, next_DLE in zip(
+        series.share_TLE[:-1], series.share_TLE[1:], series.next_TDLE[1:], strict=True
+    ):
         began = time.perf_counter()
         found_LP = replan(before_LE, share_LE, expert_LP)
         seconds = time.perf_counter() - began
         after = float(np.mean([_balance(next_LE, found_LP, gpus) for next_LE in next_DLE]))
-        figures.append((_balance(share_LE, found_LP, gpus), after, _moved(expert_LP, found_LP, gpus), seconds, _valid(found_LP, share_LE.shape[1], gpus)))
+        figures.append(
+            (
+                _balance(share_LE, found_LP, gpus),
+                after,
+                _moved(expert_LP, found_LP, gpus),
+                seconds,
+                _valid(found_LP, share_LE.shape[1], gpus),
+            )
+        )
         expert_LP = found_LP
     planned, followed, moved_share, took, valid = zip(*figures, strict=True)
     return {
@@ -117,7 +138,9 @@ def _balance(share_LE: Floats, expert_LP: Ints, gpus: int) -> float:
 
 def _moved(old_LP: Ints, new_LP: Ints, gpus: int) -> float:
     layer_ids = tuple(range(len(old_LP)))
-    return float(moves_L(Placement(old_LP, layer_ids, gpus), Placement(new_LP, layer_ids, gpus)).sum() / old_LP.size)
+    return float(
+        moves_L(Placement(old_LP, layer_ids, gpus), Placement(new_LP, layer_ids, gpus)).sum() / old_LP.size
+    )
 
 
 def _valid(expert_LP: Ints, experts: int, gpus: int) -> bool:

@@ -46,7 +46,9 @@ def as_method(policy: Policy) -> Callable[[Problem], Placement]:
 
     def solve(problem: Problem) -> Placement:
         counts_LE = problem.load.total_LE.astype(np.float64)
-        return Placement(policy(counts_LE, problem.slots, 1, 1, problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+        return Placement(
+            policy(counts_LE, problem.slots, 1, 1, problem.gpus), problem.model.placed_layer_ids, problem.gpus
+        )
 
     return solve
 
@@ -67,7 +69,25 @@ class Instance:
 def synthetic_problem(instance: Instance, seed: int = 0, replica_rule: str = "even") -> Problem:
     """The instance as a problem; one window."""
     layer_ids = tuple(range(instance.layers))
-    model = ModelSpec("synthetic", "synthetic", instance.layers, layer_ids, instance.experts, instance.top_k, 7168, 128, 7168, "fp8", "benchmark")
-    tokens_LE = np.random.default_rng(seed).lognormal(0.0, instance.sigma, (instance.layers, instance.experts)) * 1e6
-    load = LoadProfile(tokens_LE.astype(np.int64)[None], layer_ids, f"lognormal(0, {instance.sigma}), seed {seed}")
-    return Problem(read_topology(instance.machine), model, load, Workload(), instance.slots_per_gpu, replica_rule)
+    model = ModelSpec(
+        "synthetic",
+        "synthetic",
+        instance.layers,
+        layer_ids,
+        instance.experts,
+        instance.top_k,
+        7168,
+        128,
+        7168,
+        "fp8",
+        "benchmark",
+    )
+    tokens_LE = (
+        np.random.default_rng(seed).lognormal(0.0, instance.sigma, (instance.layers, instance.experts)) * 1e6
+    )
+    load = LoadProfile(
+        tokens_LE.astype(np.int64)[None], layer_ids, f"lognormal(0, {instance.sigma}), seed {seed}"
+    )
+    return Problem(
+        read_topology(instance.machine), model, load, Workload(), instance.slots_per_gpu, replica_rule
+    )

@@ -8,7 +8,7 @@ from planner.bench.traces import ABSENT, DOMAINS, TOKENS_PER_RANK, traced_proble
 from planner.cost import cost
 from planner.load import LoadProfile
 from planner.plan import Origin
-from planner.planning import make_plan, poser
+from planner.planning import make_plan, problem_of_r
 from planner.problem import Problem, violations
 from planner.solvers import Progress, Search
 
@@ -26,7 +26,12 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     del repeats
     if not traces_found():
         return Table(TITLE, (), (ABSENT,))
-    cases = [(domain, machine, transport) for domain in DOMAINS for machine in MACHINES for transport in TOKENS_PER_RANK]
+    cases = [
+        (domain, machine, transport)
+        for domain in DOMAINS
+        for machine in MACHINES
+        for transport in TOKENS_PER_RANK
+    ]
     rows: list[dict[str, object]] = []
     for number, case in enumerate(cases):
         for half, (engine, rule) in enumerate(ENGINES.items()):
@@ -37,10 +42,18 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     return Table(TITLE, tuple(rows), NOTES)
 
 
-def _rows(instance: str, engine: str, problem: Problem, held_out: LoadProfile, policies: Mapping[str, Policy]) -> Iterator[dict[str, object]]:
-    found = {name: placed_by(policy, problem) for name, policy in policies.items() if name.startswith(engine) and not name.endswith("_vec")}
-    pose = poser(problem.model, problem.topology, problem.load, problem.workload, replica_rule=problem.replica_rule)
-    plan = make_plan(pose, REDUNDANT, Search(), Origin(), held_out)
+def _rows(
+    instance: str, engine: str, problem: Problem, held_out: LoadProfile, policies: Mapping[str, Policy]
+) -> Iterator[dict[str, object]]:
+    found = {
+        name: placed_by(policy, problem)
+        for name, policy in policies.items()
+        if name.startswith(engine) and not name.endswith("_vec")
+    }
+    problem_of = problem_of_r(
+        problem.model, problem.topology, problem.load, problem.workload, replica_rule=problem.replica_rule
+    )
+    plan = make_plan(problem_of, REDUNDANT, Search(), Origin(), held_out)
     found["auto"] = plan.placement
     first = cost(problem, next(iter(found.values())), held_out).total_seconds
     for name, placement in found.items():
@@ -52,7 +65,8 @@ def _rows(instance: str, engine: str, problem: Problem, held_out: LoadProfile, p
             "of_eplb": priced.total_seconds / first if len(found) > 1 else None,
             "max_over_mean": priced.max_over_mean,
             "cross_node_share": priced.cross_node_share,
-            "network_share": float((priced.dispatch_seconds_L + priced.combine_seconds_L).sum()) / priced.total_seconds,
+            "network_share": float((priced.dispatch_seconds_L + priced.combine_seconds_L).sum())
+            / priced.total_seconds,
             "bound_share": plan.bound_seconds / priced.total_seconds,
             "bottleneck": priced.bottleneck,
             "valid": not violations(problem, placement),

@@ -24,7 +24,11 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     """Every method once on every instance and loss; peers know no losses, so the same placement is judged under each."""
     del repeats
     others = [(name, as_method(policy)) for name, policy in peers.policies.items()]
-    runs: list[tuple[str, Callable[[Problem], Placement]]] = [*others, ("refine", find_method("refine")), ("refine, dispersed", _dispersed)]
+    runs: list[tuple[str, Callable[[Problem], Placement]]] = [
+        *others,
+        ("refine", find_method("refine")),
+        ("refine, dispersed", _dispersed),
+    ]
     questions = [(instance, survive) for instance in INSTANCES for survive in LOSSES]
     rows = []
     for number, (instance, survive) in enumerate(questions):
@@ -32,7 +36,9 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
             progress(number / len(questions), f"{instance.name}, {survive}")
         problem = replace(synthetic_problem(instance), survive=survive)
         rows += [_row(f"{instance.name}, {survive}", name, problem, solve) for name, solve in runs]
-    return Table(TITLE, tuple(rows), ("'lost_share': experts of all layers without a slot after the worst loss",))
+    return Table(
+        TITLE, tuple(rows), ("'lost_share': experts of all layers without a slot after the worst loss",)
+    )
 
 
 def _dispersed(problem: Problem) -> Placement:
@@ -43,7 +49,9 @@ def _dispersed(problem: Problem) -> Placement:
     return replace(refined, expert_LP=disperse(problem.shares_LE, refined.expert_LP, place_G, node_G))
 
 
-def _row(instance: str, name: str, problem: Problem, solve: Callable[[Problem], Placement]) -> dict[str, object]:
+def _row(
+    instance: str, name: str, problem: Problem, solve: Callable[[Problem], Placement]
+) -> dict[str, object]:
     survive = problem.survive
     assert survive is not None
     began = time.perf_counter()
@@ -67,5 +75,8 @@ def _lost_share(problem: Problem, placement: Placement, survive: Survival) -> fl
     """Of all experts of all layers, after the worst loss."""
     experts = problem.model.experts
     lost = [np.isin(np.arange(problem.gpus), gpus) for gpus in loss_sets(survive, problem.node_G)]
-    counts = [sum(len(lost_experts(expert_P, lost_G, experts)) for expert_P in placement.expert_LP) for lost_G in lost]
+    counts = [
+        sum(len(lost_experts(expert_P, lost_G, experts)) for expert_P in placement.expert_LP)
+        for lost_G in lost
+    ]
     return max(counts) / (experts * len(placement.expert_LP))

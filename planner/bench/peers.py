@@ -34,10 +34,17 @@ def _policies(wheel: Path) -> dict[str, Policy]:
             names = set(archive.namelist())
             version = wheel.name.split("-")[1] if wheel.name.count("-") else ""
             if f"{VLLM_FOLDER}/default.py" in names:
-                return {f"vLLM {version} default": _vllm(_modules(archive, VLLM_FOLDER, ("abstract", "default"))["default"])}
+                return {
+                    f"vLLM {version} default": _vllm(
+                        _modules(archive, VLLM_FOLDER, ("abstract", "default"))["default"]
+                    )
+                }
             if f"{SGLANG_FOLDER}/deepseek.py" in names:
                 found = _modules(archive, SGLANG_FOLDER, ("deepseek", "deepseek_vec"))
-                return {f"SGLang {version} deepseek": _sglang(found["deepseek"]), f"SGLang {version} deepseek_vec": _sglang_vec(found["deepseek_vec"])}
+                return {
+                    f"SGLang {version} deepseek": _sglang(found["deepseek"]),
+                    f"SGLang {version} deepseek_vec": _sglang_vec(found["deepseek_vec"]),
+                }
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"{wheel}: not a wheel ({error})") from error
     raise BadInput(f"{wheel}: holds neither vLLM's {VLLM_FOLDER} nor SGLang's {SGLANG_FOLDER}")
@@ -66,18 +73,30 @@ def _vllm(module: Any) -> Policy:
 
 def _sglang(module: Any) -> Policy:
     """SGLang's `deepseek` and `deepseek_hierarchical`: by nodes where there are several."""
-    return _on_tensors(lambda load, slots, groups, nodes, gpus: module.rebalance_experts(load, slots, groups, nodes, gpus, nodes > 1)[0])
+    return _on_tensors(
+        lambda load, slots, groups, nodes, gpus: module.rebalance_experts(
+            load, slots, groups, nodes, gpus, nodes > 1
+        )[0]
+    )
 
 
 def _sglang_vec(module: Any) -> Policy:
     """The same for `deepseek_vec`, which takes several steps; here one."""
-    return _on_tensors(lambda load, slots, groups, nodes, gpus: module.rebalance_experts(load[None], slots, slots // gpus, groups, nodes, nodes > 1)[0])
+    return _on_tensors(
+        lambda load, slots, groups, nodes, gpus: module.rebalance_experts(
+            load[None], slots, slots // gpus, groups, nodes, nodes > 1
+        )[0]
+    )
 
 
 def _on_tensors(run: Callable[[Any, int, int, int, int], Any]) -> Policy:
-    def policy(load_LE: npt.NDArray[np.float64], slots: int, groups: int, nodes: int, gpus: int) -> npt.NDArray[np.int64]:
+    def policy(
+        load_LE: npt.NDArray[np.float64], slots: int, groups: int, nodes: int, gpus: int
+    ) -> npt.NDArray[np.int64]:
         import torch
 
-        return np.asarray(run(torch.from_numpy(load_LE), slots, groups, nodes, gpus).cpu().numpy(), dtype=np.int64)
+        return np.asarray(
+            run(torch.from_numpy(load_LE), slots, groups, nodes, gpus).cpu().numpy(), dtype=np.int64
+        )
 
     return policy

@@ -21,7 +21,9 @@ def study_names() -> list[str]:
     return list(_studies())
 
 
-def run_bench(names: Sequence[str], peer_wheels: Sequence[Path], repeats: int, progress: "Progress | None" = None) -> "dict[str, Table]":
+def run_bench(
+    names: Sequence[str], peer_wheels: Sequence[Path], repeats: int, progress: "Progress | None" = None
+) -> "dict[str, Table]":
     """The tables of these studies, all where none is named. BadInput for an unknown study, no repeats, or a wheel that holds no peer."""
     from planner.bench.peers import load_peers
 
@@ -44,7 +46,9 @@ def _studies() -> dict[str, Any]:
     return dict(modules_with("planner.bench", "run"))
 
 
-def _part(progress: "Progress | None", number: int, count: int, name: str) -> "Callable[[float, str], None] | None":
+def _part(
+    progress: "Progress | None", number: int, count: int, name: str
+) -> "Callable[[float, str], None] | None":
     if progress is None:
         return None
     return lambda share, text: progress((number + share) / count, f"{name}: {text}")

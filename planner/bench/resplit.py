@@ -25,7 +25,10 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     for number, rho in enumerate(RHOS):
         problem, next_load = drifted(INSTANCE, rho)
         placements = {name: as_method(policy)(problem) for name, policy in peers.policies.items()}
-        placements |= {"auto": _planned(problem, resplittable=False), "auto --resplittable": _planned(problem, resplittable=True)}
+        placements |= {
+            "auto": _planned(problem, resplittable=False),
+            "auto --resplittable": _planned(problem, resplittable=True),
+        }
         for done, (name, placement) in enumerate(placements.items()):
             if progress:
                 progress((number + done / len(placements)) / len(RHOS), f"rho {rho}, {name}")
@@ -44,7 +47,11 @@ def drifted(instance: Instance, rho: float, seed: int = 0) -> tuple[Problem, Loa
     noise_LE = np.random.default_rng([seed, 1]).normal(0.0, instance.sigma, log_LE.shape)
     mean = float(np.log(1e6))  # of the logarithm of the instance's loads
     next_LE = np.exp(mean + rho * (log_LE - mean) + np.sqrt(1 - rho**2) * noise_LE)
-    return problem, LoadProfile(next_LE.astype(np.int64)[None], problem.load.layer_ids, f"{problem.load.source}, the next window at rho {rho:g}")
+    return problem, LoadProfile(
+        next_LE.astype(np.int64)[None],
+        problem.load.layer_ids,
+        f"{problem.load.source}, the next window at rho {rho:g}",
+    )
 
 
 def _planned(problem: Problem, *, resplittable: bool) -> Placement:
@@ -52,7 +59,9 @@ def _planned(problem: Problem, *, resplittable: bool) -> Placement:
     return make_plan(lambda _: asked, problem.redundant, Search(), Origin()).placement
 
 
-def _judged(instance: str, method: str, problem: Problem, placement: Placement, next_load: LoadProfile) -> dict[str, object]:
+def _judged(
+    instance: str, method: str, problem: Problem, placement: Placement, next_load: LoadProfile
+) -> dict[str, object]:
     planned, after = (best_split(problem, placement, load) for load in (problem.load, next_load))
     islands = np.array(after.islands_L)
     return {

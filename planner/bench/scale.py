@@ -39,9 +39,19 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     for number, (instance, flags) in enumerate(RUNS):
         if progress:
             progress(number / len(RUNS), instance.name)
-        found = solve_cold(instance, *flags, traced_LTK=topical_trace(instance) if instance is TRACED else None)
+        found = solve_cold(
+            instance, *flags, traced_LTK=topical_trace(instance) if instance is TRACED else None
+        )
         method = " ".join(flags[1:]).replace("--", "")
-        rows.append({"instance": instance.name, "method": method, "seconds": found.seconds, "cpu_seconds": found.cpu_seconds, "peak_bytes": found.peak_bytes})
+        rows.append(
+            {
+                "instance": instance.name,
+                "method": method,
+                "seconds": found.seconds,
+                "cpu_seconds": found.cpu_seconds,
+                "peak_bytes": found.peak_bytes,
+            }
+        )
     return Table(TITLE, tuple(rows), NOTES)
 
 
@@ -50,7 +60,11 @@ def topical_trace(instance: Instance, seed: int = 0) -> npt.NDArray[np.int32]:
     draw = np.random.default_rng(seed)
     ids_LTK = np.empty((instance.layers, TRACED_TOKENS, instance.top_k), dtype=np.int32)
     for layer in range(instance.layers):
-        taste_UE = draw.normal(0.0, instance.sigma, instance.experts) + draw.normal(0.0, 1.0, (TOPICS, instance.experts))
-        wish_TE = taste_UE[draw.integers(0, TOPICS, TRACED_TOKENS)] + draw.gumbel(size=(TRACED_TOKENS, instance.experts))
+        taste_UE = draw.normal(0.0, instance.sigma, instance.experts) + draw.normal(
+            0.0, 1.0, (TOPICS, instance.experts)
+        )
+        wish_TE = taste_UE[draw.integers(0, TOPICS, TRACED_TOKENS)] + draw.gumbel(
+            size=(TRACED_TOKENS, instance.experts)
+        )
         ids_LTK[layer] = np.argpartition(-wish_TE, instance.top_k, axis=1)[:, : instance.top_k]
     return ids_LTK

@@ -12,8 +12,7 @@ from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload, violations
-from planner.solvers import Progress, find_method
-from planner.solvers.methods import auto
+from planner.solvers import Progress, find_method, solve_with_bounds
 from planner.topology import Topology, read_topology
 
 TITLE = "Small and tight: 24 layers of 5 to 8 experts, lognormal(0, 1.2), even split, above the optimum that CP-SAT proves"
@@ -31,12 +30,16 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     bounds: list[float] = []
 
     def solve_and_prove(problem: Problem) -> Placement:
-        solved = auto.solve_with_bounds(problem)
+        solved = solve_with_bounds(problem)
         bounds.append(float(solved.bound_L[0]))
         return solved.placement
 
     others = [(name, as_method(policy)) for name, policy in peers.policies.items()]
-    runs: list[tuple[str, Method]] = [("auto", solve_and_prove), *others, *((name, find_method(name)) for name in METHODS)]
+    runs: list[tuple[str, Method]] = [
+        ("auto", solve_and_prove),
+        *others,
+        *((name, find_method(name)) for name in METHODS),
+    ]
     rows = []
     for number, (name, solve) in enumerate(runs):
         if progress:
@@ -47,14 +50,31 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         rows.append(_row(name, seconds, problems, found, np.array(bounds)))
     proven = int(str(rows[0]["optimal_count"]))
     rest = len(problems) - proven
-    note = f"the optimum is proven for all {proven}" if not rest else f"{rest} of {len(problems)} are only bounded: their figures are above the bound"
+    note = (
+        f"the optimum is proven for all {proven}"
+        if not rest
+        else f"{rest} of {len(problems)} are only bounded: their figures are above the bound"
+    )
     return Table(
-        TITLE, tuple(rows), (note, "peers may put two replicas of an expert on one GPU, which our rules forbid: such an answer does not count as valid")
+        TITLE,
+        tuple(rows),
+        (
+            note,
+            "peers may put two replicas of an expert on one GPU, which our rules forbid: such an answer does not count as valid",
+        ),
     )
 
 
-def _row(name: str, seconds: float, problems: list[Problem], found: list[Placement], bound: npt.NDArray[np.float64]) -> dict[str, object]:
-    gap = np.array([busiest_L(problem, placement)[0] for problem, placement in zip(problems, found, strict=True)]) / bound - 1
+def _row(
+    name: str, seconds: float, problems: list[Problem], found: list[Placement], bound: npt.NDArray[np.float64]
+) -> dict[str, object]:
+    gap = (
+        np.array(
+            [busiest_L(problem, placement)[0] for problem, placement in zip(problems, found, strict=True)]
+        )
+        / bound
+        - 1
+    )
     gap[np.abs(gap) <= PROVEN] = 0.0
     return {
         "instance": f"{len(problems)} tight",
@@ -63,7 +83,9 @@ def _row(name: str, seconds: float, problems: list[Problem], found: list[Placeme
         "mean_gap_share": float(gap.mean()),
         "worst_gap_share": float(gap.max()),
         "optimal_count": int((gap == 0).sum()),
-        "valid_count": sum(not violations(problem, placement) for problem, placement in zip(problems, found, strict=True)),
+        "valid_count": sum(
+            not violations(problem, placement) for problem, placement in zip(problems, found, strict=True)
+        ),
     }
 
 
@@ -82,7 +104,9 @@ def _shapes() -> Iterator[tuple[int, int, int]]:
 
 def _problem(experts: int, gpus: int, slots_per_gpu: int, seed: int) -> Problem:
     model = ModelSpec("synthetic", "synthetic", 1, (0,), experts, 2, 64, 64, 64, "fp8", "benchmark")
-    tokens_E = np.maximum(np.random.default_rng(seed).lognormal(0.0, SIGMA, experts) * 1e4, 1).astype(np.int64)
+    tokens_E = np.maximum(np.random.default_rng(seed).lognormal(0.0, SIGMA, experts) * 1e4, 1).astype(
+        np.int64
+    )
     load = LoadProfile(tokens_E[None, None], (0,), f"lognormal(0, {SIGMA}), seed {seed}")
     return Problem(_machine(gpus), model, load, Workload(), slots_per_gpu)
 

@@ -11,7 +11,10 @@ from planner.topology import read_topology
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/loads"
 DOMAINS = ("intent", "law")
 ABSENT = "not measured: the DeepSeek-V2-Lite routing traces (deepseek-ai/ESFT) are expected in ../shared/data/loads, beside the checkout"
-TOKENS_PER_RANK = {"node": 4096, "slot": 128}  # the transports' own use: node is DeepEP's normal mode for prefill, slot its low-latency mode for decode
+TOKENS_PER_RANK = {
+    "node": 4096,
+    "slot": 128,
+}  # the transports' own use: node is DeepEP's normal mode for prefill, slot its low-latency mode for decode
 
 
 def trace_file(domain: str) -> Path:
@@ -22,7 +25,9 @@ def traces_found() -> bool:
     return all(trace_file(domain).is_file() for domain in DOMAINS)
 
 
-def traced_problem(domain: str, machine: str, redundant: int, rule: str, transport: str, every: int = 1) -> tuple[Problem, LoadProfile]:
+def traced_problem(
+    domain: str, machine: str, redundant: int, rule: str, transport: str, every: int = 1
+) -> tuple[Problem, LoadProfile]:
     """(problem on the first two thirds of a domain's sequences, the rest), of each `every`-th layer."""
     model = find_model("deepseek-v2-lite")
     load = read_load((trace_file(domain),), model)
@@ -31,11 +36,15 @@ def traced_problem(domain: str, machine: str, redundant: int, rule: str, transpo
     topology = read_topology(machine)
     phase = "prefill" if transport == "node" else "decode"
     workload = Workload(TOKENS_PER_RANK[transport], phase, "bf16", "bf16", transport)
-    return Problem(topology, model, fitted, workload, check_slots(model, topology.gpu_count, redundant), rule), held_out
+    return Problem(
+        topology, model, fitted, workload, check_slots(model, topology.gpu_count, redundant), rule
+    ), held_out
 
 
 def _thinned(load: LoadProfile, every: int) -> LoadProfile:
     trace = load.trace
     if trace is not None:
         trace = Trace(trace.experts_LTK[::every].copy(), trace.sequence_lengths)
-    return replace(load, tokens_WLE=load.tokens_WLE[:, ::every].copy(), layer_ids=load.layer_ids[::every], trace=trace)
+    return replace(
+        load, tokens_WLE=load.tokens_WLE[:, ::every].copy(), layer_ids=load.layer_ids[::every], trace=trace
+    )

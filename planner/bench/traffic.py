@@ -35,12 +35,20 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         for name, policy in peers.policies.items():
             if not name.endswith("_vec"):
                 placement = as_method(policy)(problem)
-                rows += [_row(instance.name, f"{name}, {rule}", problem.with_rule(rule), placement, refined) for rule in ("even", "nearest")]
-        rows += [_row(instance.name, f"{name}, nearest", problem, find_method(name)(problem), refined) for name in METHODS]
+                rows += [
+                    _row(instance.name, f"{name}, {rule}", problem.with_rule(rule), placement, refined)
+                    for rule in ("even", "nearest")
+                ]
+        rows += [
+            _row(instance.name, f"{name}, nearest", problem, find_method(name)(problem), refined)
+            for name in METHODS
+        ]
     return Table(TITLE, tuple(rows), NOTES)
 
 
-def _row(instance: str, method: str, problem: Problem, placement: Placement, refined_seconds: float) -> dict[str, object]:
+def _row(
+    instance: str, method: str, problem: Problem, placement: Placement, refined_seconds: float
+) -> dict[str, object]:
     priced = cost(problem, placement)
     return {
         "instance": instance,

@@ -27,7 +27,9 @@ class Bound:
     reason_L: tuple[str, ...]
 
 
-def load_bound(load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool, speed_G: Floats | None = None) -> Bound:
+def load_bound(
+    load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool, speed_G: Floats | None = None
+) -> Bound:
     """The best of the bounds for every layer. `even` says that an expert's load is split evenly over its replicas; `speed_G` is at most 1.
 
     >>> load_bound(np.array([[600.0, 560, 120, 120, 20, 10, 10, 10]]), gpus=8, slots_per_gpu=2, even=False).load_L.tolist()
@@ -43,7 +45,9 @@ def load_bound(load_LE: Floats, gpus: int, slots_per_gpu: int, *, even: bool, sp
             ("hot set", _hot_set(ordered_E, gpus, slots_per_gpu, fast_G)),
         ]
         if even:
-            found.append(("even", _even(ordered_E, gpus, slots_per_gpu, above=max(value for _, value in found))))
+            found.append(
+                ("even", _even(ordered_E, gpus, slots_per_gpu, above=max(value for _, value in found)))
+            )
         if even and speed_G is not None:
             found.append(("slow GPU", _slow(ordered_E, gpus, slots_per_gpu) / float(fast_G[-1])))
         rows.append(max(found, key=lambda entry: entry[1]))
@@ -85,7 +89,9 @@ def _slow(ordered_E: Floats, gpus: int, slots_per_gpu: int) -> float:
     """The least that s slots of one GPU can weigh: the s lightest experts, all redundant slots given to where a replica more takes off most."""
     light_S = ordered_E[::-1][:slots_per_gpu]
     replicas_SC = np.arange(1, gpus)
-    gain_SC = np.sort((light_S[:, None] * (1 / replicas_SC - 1 / (replicas_SC + 1))).ravel())[::-1]  # falls with the replicas an expert has
+    gain_SC = np.sort((light_S[:, None] * (1 / replicas_SC - 1 / (replicas_SC + 1))).ravel())[
+        ::-1
+    ]  # falls with the replicas an expert has
     return max(float(light_S.sum() - gain_SC[: gpus * slots_per_gpu - len(ordered_E)].sum()), 0.0)
 
 
@@ -98,7 +104,11 @@ def _even(ordered_E: Floats, gpus: int, slots_per_gpu: int, above: float) -> flo
         low, high = best, 2.0 * best
         for _ in range(24):
             middle = (low + high) / 2
-            low, high = (middle, high) if _too_many_big(ordered_E, gpus, gpus * slots_per_gpu, middle, parts) else (low, middle)
+            low, high = (
+                (middle, high)
+                if _too_many_big(ordered_E, gpus, gpus * slots_per_gpu, middle, parts)
+                else (low, middle)
+            )
         best = low
     return best
 
@@ -110,9 +120,13 @@ def _too_many_big(ordered_E: Floats, gpus: int, slots: int, limit: float, parts:
     big_E = np.where(ordered_E / fewest_E > limit / parts * (1 + 1e-12), fewest_E, 0)
     if spare < 0:
         return True
-    lighter_E = np.maximum(np.ceil(parts * ordered_E / limit - 1e-12), fewest_E)  # replicas at which none weighs over limit / parts
+    lighter_E = np.maximum(
+        np.ceil(parts * ordered_E / limit - 1e-12), fewest_E
+    )  # replicas at which none weighs over limit / parts
     extra_E = lighter_E - fewest_E
     gain = np.flatnonzero((big_E > 0) & (lighter_E <= gpus))
     order = gain[np.argsort(-(big_E[gain] / np.maximum(extra_E[gain], 1)), kind="stable")]
-    room_E = np.clip((spare - np.concatenate([[0], np.cumsum(extra_E[order])[:-1]])) / np.maximum(extra_E[order], 1), 0, 1)
+    room_E = np.clip(
+        (spare - np.concatenate([[0], np.cumsum(extra_E[order])[:-1]])) / np.maximum(extra_E[order], 1), 0, 1
+    )
     return bool(big_E.sum() - (big_E[order] * room_E).sum() > (parts - 1) * gpus + 1e-9)

@@ -25,7 +25,9 @@ def messages_E(share_E: Floats, top_k: int, slots_at_place: int) -> Floats:
     return np.asarray(chance_E * (1 - (1 - most_E / picks) ** picks) / most_E)
 
 
-def messages_of_trace_XE(experts_TK: npt.NDArray[np.integer], experts: int, slots_at_place_X: tuple[int, ...]) -> list[Floats]:
+def messages_of_trace_XE(
+    experts_TK: npt.NDArray[np.integer], experts: int, slots_at_place_X: tuple[int, ...]
+) -> list[Floats]:
     """The same, counted in the traced tokens that traffic is averaged over, for places of several sizes at once.
 
     A pick of expert e stands for 1 / n messages, n the token's experts at the place. Over the tokens of e the mean of 1 / n is at least 1 over the
@@ -43,8 +45,12 @@ def messages_of_trace_XE(experts_TK: npt.NDArray[np.integer], experts: int, slot
 
 def touched_slots(assignments_E: Floats, parts_CC: list[Floats], extra: int) -> float:
     """Slots with at least one token in a step, at least, over all GPUs: replica c of an expert gets `parts_CC[c - 1]` of its assignments, in some order."""
-    alike = [np.unique(part_C, return_counts=True) for part_C in parts_CC]  # most replicas get the same: a thousand are a few exponentials
-    table_EC: Floats = np.stack([-np.expm1(-assignments_E[:, None] * part_X) @ times_X for part_X, times_X in alike], axis=1)
+    alike = [
+        np.unique(part_C, return_counts=True) for part_C in parts_CC
+    ]  # most replicas get the same: a thousand are a few exponentials
+    table_EC: Floats = np.stack(
+        [-np.expm1(-assignments_E[:, None] * part_X) @ times_X for part_X, times_X in alike], axis=1
+    )
     return least_total(table_EC, extra)
 
 
@@ -77,9 +83,15 @@ def least_convex_total(tables: list[tuple[Floats, Floats]], extra: int) -> float
     7.0
     """
     total = sum(float(weight_E.sum() * toll_C[0]) for weight_E, toll_C in tables)
-    saved_X = sum((weight_E[:, None] * -np.diff(toll_C) for weight_E, toll_C in tables), np.zeros((1, 1))).ravel()
+    saved_X = sum(
+        (weight_E[:, None] * -np.diff(toll_C) for weight_E, toll_C in tables), np.zeros((1, 1))
+    ).ravel()
     taken = min(extra, len(saved_X))
-    return total - float(np.partition(saved_X, len(saved_X) - taken)[len(saved_X) - taken :].sum()) if taken else total
+    return (
+        total - float(np.partition(saved_X, len(saved_X) - taken)[len(saved_X) - taken :].sum())
+        if taken
+        else total
+    )
 
 
 def convex(toll_C: Floats) -> Floats:
@@ -108,4 +120,6 @@ def _hottest_others(chance_E: Floats, places: int) -> Floats:
     rank_E = np.empty(len(chance_E), dtype=np.int64)
     rank_E[order_E] = np.arange(len(chance_E))
     places = min(places, len(chance_E) - 1)
-    return np.asarray(np.where(rank_E < places, sums[min(places + 1, len(chance_E))] - chance_E, sums[places]))
+    return np.asarray(
+        np.where(rank_E < places, sums[min(places + 1, len(chance_E))] - chance_E, sums[places])
+    )

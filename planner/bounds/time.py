@@ -20,7 +20,12 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
 
-OWN_RANK = ("nearest", "nearest-static", "nearest-dynamic", "fixed-by-source")  # every replica serves one rank at least
+OWN_RANK = (
+    "nearest",
+    "nearest-static",
+    "nearest-dynamic",
+    "fixed-by-source",
+)  # every replica serves one rank at least
 BY_COUNT = ("even", "row-index", "hashed")  # shares follow from the count of replicas alone
 MANY = 1e6  # assignments, to read off how seconds grow with them
 PARTS = ("dispatch", "compute", "combine")
@@ -40,12 +45,16 @@ class TimeBound(StepParts):
     def reason(self, part: str) -> str:
         """The argument that bounds the most of this part's seconds; ties by name."""
         seconds: dict[str, float] = {}
-        for name, value in zip(getattr(self, f"{part}_reason_L"), getattr(self, f"{part}_seconds_L"), strict=True):
+        for name, value in zip(
+            getattr(self, f"{part}_reason_L"), getattr(self, f"{part}_seconds_L"), strict=True
+        ):
             seconds[name] = seconds.get(name, 0.0) + float(value)
         return max(sorted(seconds), key=lambda name: seconds[name])
 
 
-def time_bound(problem: Problem, load: LoadProfile | None = None, *, peak_load_L: Floats | None = None) -> TimeBound:
+def time_bound(
+    problem: Problem, load: LoadProfile | None = None, *, peak_load_L: Floats | None = None
+) -> TimeBound:
     """The bound on `load` (the problem's own where none is given).
 
     `peak_load_L`: assignments a step, over the GPU's speed beside the fastest, that the busiest GPU of any placement carries at least; where more is
@@ -55,7 +64,14 @@ def time_bound(problem: Problem, load: LoadProfile | None = None, *, peak_load_L
     sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
     if peak_load_L is None:
         peak_load_L = (
-            load_bound(load.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even", speed_G=problem.speed_G).load_L * sent
+            load_bound(
+                load.shares_LE,
+                problem.gpus,
+                problem.slots_per_gpu,
+                even=problem.replica_rule == "even",
+                speed_G=problem.speed_G,
+            ).load_L
+            * sent
         )
     transport, (dispatch_bytes, combine_bytes) = problem.workload.transport, message_bytes(problem)
     least = Least(least_messages(problem, load), peak_load_L, relative_speed_G(problem))
@@ -92,15 +108,24 @@ def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> P
     idle = float(compute_seconds_G(problem, np.zeros(gpus), np.zeros(gpus)).min())
     mapped_L = [layer_id < problem.model.layers for layer_id in problem.model.placed_layer_ids]
     parts = {mapped: parts_CC(problem, mapped=mapped) for mapped in sorted(set(mapped_L))}
-    chosen_LE = tokens * np.minimum(top_k * share_LE, 1.0)  # tokens that choose an expert; no token chooses one twice
-    touched_L = [touched_slots(row_E, parts[mapped], problem.redundant) for row_E, mapped in zip(chosen_LE, mapped_L, strict=True)]
+    chosen_LE = tokens * np.minimum(
+        top_k * share_LE, 1.0
+    )  # tokens that choose an expert; no token chooses one twice
+    touched_L = [
+        touched_slots(row_E, parts[mapped], problem.redundant)
+        for row_E, mapped in zip(chosen_LE, mapped_L, strict=True)
+    ]
     found = {
         "busiest GPU": idle + peak_load_L * seconds_each_G(problem, 1.0, 0.0).min(),
-        "all GPUs": np.full(len(share_LE), idle + tokens * top_k / (1 / seconds_each_G(problem, 1.0, 0.0)).sum()),
+        "all GPUs": np.full(
+            len(share_LE), idle + tokens * top_k / (1 / seconds_each_G(problem, 1.0, 0.0)).sum()
+        ),
         "weights read": idle + np.array(touched_L) / (1 / seconds_each_G(problem, 0.0, 1.0)).sum(),
     }
     seconds_XL = np.array(list(found.values()))
-    return PhaseBound(seconds_XL.max(axis=0), tuple(list(found)[best] for best in seconds_XL.argmax(axis=0).tolist()))
+    return PhaseBound(
+        seconds_XL.max(axis=0), tuple(list(found)[best] for best in seconds_XL.argmax(axis=0).tolist())
+    )
 
 
 def seconds_each_G(problem: Problem, assignments: float, touched: float) -> Floats:
@@ -119,5 +144,10 @@ def parts_CC(problem: Problem, *, mapped: bool = True) -> list[Floats]:
     if rule in BY_COUNT and (mapped or rule != "row-index"):
         situation = problem.situation()
         layer_ids = problem.model.placed_layer_ids[:1]
-        return [next(iter(find_rule(rule)(Placement(np.zeros((1, count)).astype(int), layer_ids, gpus), situation)))[0] for count in counts]
+        return [
+            next(
+                iter(find_rule(rule)(Placement(np.zeros((1, count)).astype(int), layer_ids, gpus), situation))
+            )[0]
+            for count in counts
+        ]
     return [np.array([1.0])] * len(counts)

@@ -19,9 +19,18 @@ from planner.load import LoadProfile
 from planner.problem import Problem
 from planner.replica import expected_shares
 
-ALIKE = ("even", "row-index", "hashed", "lp")  # rules by which every source uses an expert's replicas in the same proportion
+ALIKE = (
+    "even",
+    "row-index",
+    "hashed",
+    "lp",
+)  # rules by which every source uses an expert's replicas in the same proportion
 MOST_GPUS = 256  # beyond which the links of the busiest place are not looked at: it takes a traffic matrix for each place
-MOST_ROUND, HOTTEST, MOST_ENTRIES = 16, 64, 8192  # replicas, experts, entries of a rank; beyond, ranks are taken to find the nearest replica
+MOST_ROUND, HOTTEST, MOST_ENTRIES = (
+    16,
+    64,
+    8192,
+)  # replicas, experts, entries of a rank; beyond, ranks are taken to find the nearest replica
 BUSIEST = {"slot": "busiest GPU", "rank": "busiest GPU", "node": "busiest unit"}
 
 
@@ -49,7 +58,15 @@ class Tariff(NamedTuple):
     to_unit_C: Floats  # first hop of transport `node`
 
 
-def phase_bound(problem: Problem, load: LoadProfile, least: "Least", constants: PhaseConstants, message_bytes: float, *, back: bool) -> PhaseBound:
+def phase_bound(
+    problem: Problem,
+    load: LoadProfile,
+    least: "Least",
+    constants: PhaseConstants,
+    message_bytes: float,
+    *,
+    back: bool,
+) -> PhaseBound:
     """The bound for dispatch, or for combine where `back`."""
     weights, peak_load_L, speed_G = least
     rate_R = problem.topology.capacity_R * efficiency_R(problem, constants)
@@ -60,15 +77,36 @@ def phase_bound(problem: Problem, load: LoadProfile, least: "Least", constants: 
     extra = problem.redundant
     priced = tariffs(problem, rate_R, back=back)
     for tariff in priced:
-        totals = [least_convex_total([(to_gpu_E, tariff.to_gpu_C), (to_unit_E, tariff.to_unit_C)], extra) for to_gpu_E, to_unit_E in weights]
-        found.append((f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes))
-    if problem.replica_rule == "round-robin" and priced and transport == "slot" and problem.workload.tokens_per_rank * problem.model.top_k <= MOST_ENTRIES:
-        tariff = priced[int(np.argmax([seconds_L.sum() for _, seconds_L in found[1:]]))]  # the others would hardly become the largest
-        totals = [_by_rounds(problem, load.shares_LE[layer], tariff, weights[layer]) for layer in range(layers)]
-        found.append((f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes))
+        totals = [
+            least_convex_total([(to_gpu_E, tariff.to_gpu_C), (to_unit_E, tariff.to_unit_C)], extra)
+            for to_gpu_E, to_unit_E in weights
+        ]
+        found.append(
+            (f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes)
+        )
+    if (
+        problem.replica_rule == "round-robin"
+        and priced
+        and transport == "slot"
+        and problem.workload.tokens_per_rank * problem.model.top_k <= MOST_ENTRIES
+    ):
+        tariff = priced[
+            int(np.argmax([seconds_L.sum() for _, seconds_L in found[1:]]))
+        ]  # the others would hardly become the largest
+        totals = [
+            _by_rounds(problem, load.shares_LE[layer], tariff, weights[layer]) for layer in range(layers)
+        ]
+        found.append(
+            (f"all {tariff.name}", np.array(totals) * problem.workload.tokens_per_rank * message_bytes)
+        )
     if 1 < problem.gpus <= MOST_GPUS:
         messages_L = _to_busiest_place_L(problem, load, peak_load_L)
-        found.append((BUSIEST[transport], messages_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back)))
+        found.append(
+            (
+                BUSIEST[transport],
+                messages_L * message_bytes * _seconds_per_byte(problem, speed_G, rate_R, back=back),
+            )
+        )
     seconds_XL = np.array([seconds_L for _, seconds_L in found])
     best_L = seconds_XL.argmax(axis=0)
     return PhaseBound(seconds_XL.max(axis=0), tuple(found[best][0] for best in best_L.tolist()))
@@ -91,9 +129,14 @@ def _kinds(problem: Problem) -> dict[str, list[int]]:
     kinds: dict[str, list[int]] = {}
     for index, resource in enumerate(problem.topology.resources):
         direction = resource.name.rpartition("/")[2]
-        kinds.setdefault(f"{resource.tier} {direction}" if direction in ("in", "out", "up", "down") else resource.tier, []).append(index)
+        kinds.setdefault(
+            f"{resource.tier} {direction}" if direction in ("in", "out", "up", "down") else resource.tier, []
+        ).append(index)
     for direction in ("in", "out"):
-        nvlink, nic = kinds.get(f"nvlink {direction}", kinds.get("nvlink", [])), kinds.get(f"nic {direction}", [])
+        nvlink, nic = (
+            kinds.get(f"nvlink {direction}", kinds.get("nvlink", [])),
+            kinds.get(f"nic {direction}", []),
+        )
         if nvlink and nic:
             kinds[f"nvlink and nic {direction}"] = nvlink + nic
     return dict(sorted(kinds.items()))
@@ -119,10 +162,14 @@ def _toll_C(problem: Problem, price_GG: Floats) -> Floats:
     if problem.replica_rule in ALIKE:  # shares may differ over replicas, but not over sources
         return np.full(counts, price_GG.sum(axis=0).min())
     dearest_S = price_GG.max(axis=1)
-    saved_G = np.sort((dearest_S[:, None] - price_GG).sum(axis=0))[::-1]  # by a replica on each GPU; several together save no more than their sum
+    saved_G = np.sort((dearest_S[:, None] - price_GG).sum(axis=0))[
+        ::-1
+    ]  # by a replica on each GPU; several together save no more than their sum
     toll_C = np.maximum(dearest_S.sum() - np.cumsum(saved_G)[:counts], price_GG.min(axis=1).sum())
     if problem.replica_rule == "fixed-by-source":
-        toll_C = np.maximum(toll_C, convex(np.array([_by_turns(price_GG, count) for count in range(1, counts + 1)])))
+        toll_C = np.maximum(
+            toll_C, convex(np.array([_by_turns(price_GG, count) for count in range(1, counts + 1)]))
+        )
     return np.asarray(toll_C)
 
 
@@ -139,9 +186,14 @@ def _by_rounds(problem: Problem, share_E: Floats, tariff: Tariff, weights: tuple
     alike_EC[:, 0] = 1.0
     hottest = np.argsort(-share_E, kind="stable")[:HOTTEST]
     for count in range(2, min(counts, MOST_ROUND) + 1):
-        alike_EC[hottest, count - 1] = count * expected_shares(chance_E[hottest], count, tokens, top_k).min(axis=1)
+        alike_EC[hottest, count - 1] = count * expected_shares(chance_E[hottest], count, tokens, top_k).min(
+            axis=1
+        )
     value_EC = sum(
-        (weight_E[:, None] * (toll_C + alike_EC * (toll_C[0] - toll_C)) for weight_E, toll_C in zip(weights, (tariff.to_gpu_C, tariff.to_unit_C), strict=True)),
+        (
+            weight_E[:, None] * (toll_C + alike_EC * (toll_C[0] - toll_C))
+            for weight_E, toll_C in zip(weights, (tariff.to_gpu_C, tariff.to_unit_C), strict=True)
+        ),
         np.zeros_like(alike_EC),
     )
     return least_total(value_EC, problem.redundant)
@@ -153,7 +205,10 @@ def least_messages(problem: Problem, load: LoadProfile) -> list[tuple[Floats, Fl
     none_E = np.zeros(experts)
     if transport == "slot":
         return [(top_k * share_E, none_E) for share_E in load.shares_LE]
-    sizes = (problem.slots_per_gpu, *((problem.slots_per_gpu * int(np.bincount(units(problem)).max()),) if transport == "node" else ()))
+    sizes = (
+        problem.slots_per_gpu,
+        *((problem.slots_per_gpu * int(np.bincount(units(problem)).max()),) if transport == "node" else ()),
+    )
     found = []
     for layer, share_E in enumerate(load.shares_LE):
         if load.trace is not None and load.trace.recorded_L[layer]:
@@ -194,7 +249,9 @@ def _seconds_per_byte(problem: Problem, speed_G: Floats, rate_R: Floats, *, back
             bytes_GG[outside, _forwarder_GU(unit_G)[outside, place]] = 1.0
         else:
             bytes_GG[:, place] = speed_G[place] if problem.workload.transport == "slot" else 1.0
-        seconds.append((problem.topology.resource_bytes(bytes_GG.T if back else bytes_GG) / rate_R).max(initial=0.0))
+        seconds.append(
+            (problem.topology.resource_bytes(bytes_GG.T if back else bytes_GG) / rate_R).max(initial=0.0)
+        )
     return float(min(seconds))
 
 
@@ -207,7 +264,14 @@ def _forwarder_GU(unit_G: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.stack([member[index_G % len(member)] for member in members], axis=1)
 
 
-def _fixed_volume(problem: Problem, rate_R: Floats, message_bytes: float, layers: int, *, back: bool) -> PhaseBound:
-    sent_GG = messages_GG(problem, Routing(np.empty(0), np.empty((1, 0)), np.empty(0, dtype=np.int64))) * message_bytes
-    seconds = float((problem.topology.resource_bytes(sent_GG.T if back else sent_GG) / rate_R).max(initial=0.0))
+def _fixed_volume(
+    problem: Problem, rate_R: Floats, message_bytes: float, layers: int, *, back: bool
+) -> PhaseBound:
+    sent_GG = (
+        messages_GG(problem, Routing(np.empty(0), np.empty((1, 0)), np.empty(0, dtype=np.int64)))
+        * message_bytes
+    )
+    seconds = float(
+        (problem.topology.resource_bytes(sent_GG.T if back else sent_GG) / rate_R).max(initial=0.0)
+    )
     return PhaseBound(np.full(layers, seconds), ("fixed volume",) * layers)

@@ -27,5 +27,21 @@ def main() -> None:
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
 
 
-for command in (topology, probe, import_command, model, load, solve, evaluate, emit, check, convert, validate, bench, record, capacity, budget):
+for command in (
+    topology,
+    probe,
+    import_command,
+    model,
+    load,
+    solve,
+    evaluate,
+    emit,
+    check,
+    convert,
+    validate,
+    bench,
+    record,
+    capacity,
+    budget,
+):
     main.add_command(command)

@@ -9,12 +9,27 @@ from planner.cli.console import FILE, json_option, progress_bar, say
 
 
 @click.command()
-@click.option("--study", "studies", multiple=True, help="Study to run, like balance; all where none is given. Repeatable.")
-@click.option("--peer", "peer_wheels", multiple=True, type=FILE, help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.")
-@click.option("--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts.")
+@click.option(
+    "--study",
+    "studies",
+    multiple=True,
+    help="Study to run, like balance; all where none is given. Repeatable.",
+)
+@click.option(
+    "--peer",
+    "peer_wheels",
+    multiple=True,
+    type=FILE,
+    help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.",
+)
+@click.option(
+    "--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts."
+)
 @click.option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
 @json_option
-def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool) -> None:
+def bench(
+    studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool
+) -> None:
     """Our methods on fixed instances, beside a peer in the same run: seconds, gap to the bound, ratios.
 
     Example: moeplan bench --study balance
@@ -25,9 +40,18 @@ def bench(studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int,
     from planner.report.chart import quality_chart
 
     if chart and studies and "balance" not in studies:
-        raise BadInput("--chart draws the study balance, which is not among those asked for; add --study balance")
+        raise BadInput(
+            "--chart draws the study balance, which is not among those asked for; add --study balance"
+        )
     with progress_bar("bench") as progress:
         tables = run_bench(studies, peer_wheels, repeats, progress)
     if chart:
         write_atomic(chart, quality_chart(tables["balance"].rows))
-    say(bench_tables(tables), {name: {"title": table.title, "rows": table.rows, "notes": table.notes} for name, table in tables.items()}, as_json)
+    say(
+        bench_tables(tables),
+        {
+            name: {"title": table.title, "rows": table.rows, "notes": table.notes}
+            for name, table in tables.items()
+        },
+        as_json,
+    )

@@ -14,11 +14,20 @@ if TYPE_CHECKING:
     from planner.solvers import Progress
 
 FILE = click.Path(path_type=Path)
-map_option = click.option("--map", "map_file", type=FILE, help="Plan or engine map the load was recorded under, where it counts slots and not experts.")
-ranks_option = click.option(
-    "--ranks", type=click.Choice(["same", "sum"]), help="Load files with identical counts: same, one counter that several ranks wrote; sum, several that agree."
+map_option = click.option(
+    "--map",
+    "map_file",
+    type=FILE,
+    help="Plan or engine map the load was recorded under, where it counts slots and not experts.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables.")
+ranks_option = click.option(
+    "--ranks",
+    type=click.Choice(["same", "sum"]),
+    help="Load files with identical counts: same, one counter that several ranks wrote; sum, several that agree.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables."
+)
 
 
 class Refused(click.ClickException):

@@ -48,11 +48,18 @@ def load() -> None:
 
 @load.command("show")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option("--model", "model_name", required=True, help="Model the load was recorded on: a catalogue name or a config.json.")
+@click.option(
+    "--model",
+    "model_name",
+    required=True,
+    help="Model the load was recorded on: a catalogue name or a config.json.",
+)
 @map_option
 @ranks_option
 @json_option
-def load_show(files: tuple[Path, ...], model_name: str, map_file: Path | None, ranks: str | None, as_json: bool) -> None:
+def load_show(
+    files: tuple[Path, ...], model_name: str, map_file: Path | None, ranks: str | None, as_json: bool
+) -> None:
     """Print how skewed each layer is, and a picture. FILE is a load file, or what an engine dumped.
 
     Example: moeplan load show counts.csv --model olmoe

@@ -10,22 +10,83 @@ from planner.cli.console import FILE, json_option, progress_bar, say
 
 
 @click.command()
-@click.option("--text", "text_file", required=True, type=FILE, help="Text to route: a text file, or .jsonl with a prompt a line.")
-@click.option("-o", "--output", type=FILE, metavar="TRACE.NPZ", help="Trace to write; `moeplan load show` and `solve --load` read it.")
-@click.option("--model-path", metavar="DIR|HF_ID", help="Hugging Face model to run here, through transformers.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Where --model-path runs.")
-@click.option("--bytes", "as_bytes", is_flag=True, help="With --model-path: feed the text's bytes as tokens, for a folder without a tokenizer.")
+@click.option(
+    "--text",
+    "text_file",
+    required=True,
+    type=FILE,
+    help="Text to route: a text file, or .jsonl with a prompt a line.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="TRACE.NPZ",
+    help="Trace to write; `moeplan load show` and `solve --load` read it.",
+)
+@click.option(
+    "--model-path", metavar="DIR|HF_ID", help="Hugging Face model to run here, through transformers."
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where --model-path runs.",
+)
+@click.option(
+    "--bytes",
+    "as_bytes",
+    is_flag=True,
+    help="With --model-path: feed the text's bytes as tokens, for a folder without a tokenizer.",
+)
 @click.option("--server", "url", metavar="URL", help="Running server to ask instead: http://127.0.0.1:30000.")
 @click.option("--engine", help="What the server is: sglang or vllm.")
-@click.option("--model", "model_name", help="Model that the server serves: a catalogue name or a config.json.")
-@click.option("--new-tokens", type=int, default=1, show_default=True, help="Tokens that the server generates for each sequence.")
-@click.option("--dump-on-server", is_flag=True, help="SGLang: run its own recorder over the text; the server writes counts to its own disk.")
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds that the server may take for one answer.")
-@click.option("--api-key", envvar="MOEPLAN_API_KEY", default="", help="Key of the server; better given in MOEPLAN_API_KEY.")
-@click.option("--sequence-characters", type=int, default=2000, show_default=True, help="Longest sequence that a text file is cut into.")
+@click.option(
+    "--model", "model_name", help="Model that the server serves: a catalogue name or a config.json."
+)
+@click.option(
+    "--new-tokens",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Tokens that the server generates for each sequence.",
+)
+@click.option(
+    "--dump-on-server",
+    is_flag=True,
+    help="SGLang: run its own recorder over the text; the server writes counts to its own disk.",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    default=120.0,
+    show_default=True,
+    help="Seconds that the server may take for one answer.",
+)
+@click.option(
+    "--api-key",
+    envvar="MOEPLAN_API_KEY",
+    default="",
+    help="Key of the server; better given in MOEPLAN_API_KEY.",
+)
+@click.option(
+    "--sequence-characters",
+    type=int,
+    default=2000,
+    show_default=True,
+    help="Longest sequence that a text file is cut into.",
+)
 @click.option("--sequences", type=int, help="Record the first N sequences only.")
 @json_option
-def record(text_file: Path, output: Path | None, sequence_characters: int, sequences: int | None, as_json: bool, **flags: Any) -> None:
+def record(
+    text_file: Path,
+    output: Path | None,
+    sequence_characters: int,
+    sequences: int | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Record which experts a model chooses over a text, token by token.
 
     Example: moeplan record --model-path ./OLMoE-1B-7B --text requests.jsonl -o trace.npz
@@ -57,7 +118,9 @@ def _check(output: Path | None, flags: dict[str, Any]) -> None:
     """Which of the command's three forms is meant, before anything is read or loaded."""
     if (flags["model_path"] is None) == (flags["url"] is None):
         raise BadInput("give --model-path to run a model here, or --server to ask a running one; one of them")
-    if flags["url"] is None and (flags["engine"] or flags["model_name"] or flags["dump_on_server"] or flags["new_tokens"] != 1):
+    if flags["url"] is None and (
+        flags["engine"] or flags["model_name"] or flags["dump_on_server"] or flags["new_tokens"] != 1
+    ):
         raise BadInput("--engine, --model, --new-tokens and --dump-on-server belong to --server")
     if flags["url"] is not None and flags["as_bytes"]:
         raise BadInput("--bytes belongs to --model-path; a server has its own tokenizer")
@@ -65,13 +128,17 @@ def _check(output: Path | None, flags: dict[str, Any]) -> None:
         raise BadInput("--server needs --engine sglang or vllm")
     if flags["dump_on_server"]:
         if flags["engine"] != "sglang" or output is not None:
-            raise BadInput("--dump-on-server is for --engine sglang, without -o: the server writes the files to its own disk")
+            raise BadInput(
+                "--dump-on-server is for --engine sglang, without -o: the server writes the files to its own disk"
+            )
     elif output is None or output.suffix.lower() != ".npz":
         raise BadInput(f"-o {output or ''}: name the trace to write, ending in .npz")
     elif not output.parent.is_dir():  # told now, not after hours of recording
         raise BadInput(f"{output}: the folder {output.parent} is not there; make it first")
     elif flags["url"] is not None and flags["model_name"] is None:
-        raise BadInput("--server needs --model, the model that it serves: a catalogue name (moeplan model list) or its config.json")
+        raise BadInput(
+            "--server needs --model, the model that it serves: a catalogue name (moeplan model list) or its config.json"
+        )
 
 
 def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
@@ -80,7 +147,14 @@ def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
 
     loaded = load_model(flags["model_path"], flags["device"], as_bytes=flags["as_bytes"])
     with progress_bar("record") as progress:
-        return record_routing(loaded.module, loaded.spec, encode_all(loaded, prompts), flags["model_path"], loaded.notes, progress)
+        return record_routing(
+            loaded.module,
+            loaded.spec,
+            encode_all(loaded, prompts),
+            flags["model_path"],
+            loaded.notes,
+            progress,
+        )
 
 
 def _from_server(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
@@ -98,7 +172,9 @@ def _dump(prompts: tuple[str, ...], as_json: bool, flags: dict[str, Any]) -> Non
     from probes.routing.web import Server
 
     with progress_bar("record") as progress:
-        mode = dump_on_sglang(Server(flags["url"], flags["timeout"], flags["api_key"]), prompts, flags["new_tokens"], progress)
+        mode = dump_on_sglang(
+            Server(flags["url"], flags["timeout"], flags["api_key"]), prompts, flags["new_tokens"], progress
+        )
     text = (
         f"the server's recorder (mode {mode}) saw {len(prompts)} sequences and was dumped: look on the server's machine for "
         "expert_distribution_recorder_*.pt in SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR (default /tmp)"

@@ -4,10 +4,63 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.loss import AfterLoss, Loss, after_loss
 from planner.cost.memory import ledger, memory_notes, within_floor
-from planner.cost.over_windows import TRACED_WORK, Windows, affordable_windows, cells_a_token, objective_seconds_L, windows_of
+from planner.cost.over_windows import (
+    TRACED_WORK,
+    Windows,
+    affordable_windows,
+    cells_a_token,
+    objective_seconds_L,
+    windows_of,
+)
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.step import Cost, StepParts, compute_seconds_G, cost, efficiency_R
-from planner.cost.traffic import TRACED_TOKENS, Floats, Routing, inclusion_E, message_bytes, messages_GG, units
+from planner.cost.traffic import (
+    TRACED_TOKENS,
+    Floats,
+    Routing,
+    inclusion_E,
+    message_bytes,
+    messages_GG,
+    units,
+)
 
-__all__ = ["COMBINE", "COMPUTE", "DISPATCH", "PATIENCE", "TOLERANCE", "TRACED_TOKENS", "TRACED_WORK", "WORTH", "AfterLoss", "BestSplit", "Cost", "CurvePoint", "Floats", "Loss", "PhaseConstants", "Routing", "StepParts", "Windows", "affordable_windows", "after_loss", "best_split", "cells_a_token", "chosen", "compute_seconds_G", "cost", "efficiency_R", "inclusion_E", "ledger", "levelled_off", "memory_notes", "message_bytes", "messages_GG", "objective_seconds_L", "remote_places_L", "units", "windows_of", "within_floor"]
+__all__ = [
+    "COMBINE",
+    "COMPUTE",
+    "DISPATCH",
+    "PATIENCE",
+    "TOLERANCE",
+    "TRACED_TOKENS",
+    "TRACED_WORK",
+    "WORTH",
+    "AfterLoss",
+    "BestSplit",
+    "Cost",
+    "CurvePoint",
+    "Floats",
+    "Loss",
+    "PhaseConstants",
+    "Routing",
+    "StepParts",
+    "Windows",
+    "affordable_windows",
+    "after_loss",
+    "best_split",
+    "cells_a_token",
+    "chosen",
+    "compute_seconds_G",
+    "cost",
+    "efficiency_R",
+    "inclusion_E",
+    "ledger",
+    "levelled_off",
+    "memory_notes",
+    "message_bytes",
+    "messages_GG",
+    "objective_seconds_L",
+    "remote_places_L",
+    "units",
+    "windows_of",
+    "within_floor",
+]

@@ -17,27 +17,39 @@ from planner.replica import CHOICES, find_rule
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BY_ROW = ("hashed", "row-index")  # rules that pick by the token's row in the batch alone: all experts of a token pick alike
+BY_ROW = (
+    "hashed",
+    "row-index",
+)  # rules that pick by the token's row in the batch alone: all experts of a token pick alike
 
 
-def remote_places_L(problem: Problem, placement: Placement, load: LoadProfile | None = None, place_G: Ints | None = None) -> Floats:
+def remote_places_L(
+    problem: Problem, placement: Placement, load: LoadProfile | None = None, place_G: Ints | None = None
+) -> Floats:
     """Expected places other than its own that a token's experts are served at, per layer, over all tokens of the trace and all source ranks.
 
     Places are nodes, or those of `place_G`. Layers that the trace lacks are NaN. BadInput where the load has no trace.
     """
     load = load or problem.load
     if load.trace is None:
-        raise BadInput(f"{load.source}: places per token are counted over a trace, and this load has counts alone")
+        raise BadInput(
+            f"{load.source}: places per token are counted over a trace, and this load has counts alone"
+        )
     place_G = problem.node_G if place_G is None else place_G
     found_L = np.full(len(placement.layer_ids), np.nan)
     shares = _shares(problem, placement, load)
     for row, (weighted, experts_TK) in enumerate(zip(shares, load.trace.experts_LTK, strict=True)):
         if experts_TK[0, 0] >= 0:
-            found_L[row] = sum(weight * _remote(share_P, sources_G, placement.expert_LP[row], place_G, experts_TK) for share_P, sources_G, weight in weighted)
+            found_L[row] = sum(
+                weight * _remote(share_P, sources_G, placement.expert_LP[row], place_G, experts_TK)
+                for share_P, sources_G, weight in weighted
+            )
     return found_L
 
 
-def _shares(problem: Problem, placement: Placement, load: LoadProfile) -> Iterator[list[tuple[Floats, Ints, float]]]:
+def _shares(
+    problem: Problem, placement: Placement, load: LoadProfile
+) -> Iterator[list[tuple[Floats, Ints, float]]]:
     """For every layer the distinct ways to share slots: (share_P, ranks that use it, share of the tokens)."""
     gpus = problem.gpus
     if problem.replica_rule in BY_ROW:
@@ -50,7 +62,10 @@ def _shares(problem: Problem, placement: Placement, load: LoadProfile) -> Iterat
             continue
         distinct_DP, which_G = np.unique(share_SP, axis=0, return_inverse=True)
         members = [np.flatnonzero(which_G.ravel() == one) for one in range(len(distinct_DP))]
-        yield [(share_P, ranks_G, len(ranks_G) / gpus) for share_P, ranks_G in zip(distinct_DP, members, strict=True)]
+        yield [
+            (share_P, ranks_G, len(ranks_G) / gpus)
+            for share_P, ranks_G in zip(distinct_DP, members, strict=True)
+        ]
 
 
 def _by_row(problem: Problem, expert_P: Ints) -> list[tuple[Floats, Ints, float]]:
@@ -60,15 +75,25 @@ def _by_row(problem: Problem, expert_P: Ints) -> list[tuple[Floats, Ints, float]
     all_RE = np.tile(np.arange(experts), (problem.workload.tokens_per_rank, 1))
     found: list[tuple[Floats, Ints, float]] = []
     for rank in ranks:
-        slots_DE, count_D = np.unique(CHOICES[problem.replica_rule](all_RE, expert_P, rank, gpus), axis=0, return_counts=True)
+        slots_DE, count_D = np.unique(
+            CHOICES[problem.replica_rule](all_RE, expert_P, rank, gpus), axis=0, return_counts=True
+        )
         for slots_E, count in zip(slots_DE, count_D, strict=True):
             share_P = np.zeros(len(expert_P))
             share_P[slots_E] = 1.0
-            found.append((share_P, np.arange(gpus) if len(ranks) == 1 else np.array([rank]), count / len(all_RE) / len(ranks)))
+            found.append(
+                (
+                    share_P,
+                    np.arange(gpus) if len(ranks) == 1 else np.array([rank]),
+                    count / len(all_RE) / len(ranks),
+                )
+            )
     return found
 
 
-def _remote(share_P: Floats, sources_G: Ints, expert_P: Ints, place_G: Ints, experts_TK: npt.NDArray[np.integer]) -> float:
+def _remote(
+    share_P: Floats, sources_G: Ints, expert_P: Ints, place_G: Ints, experts_TK: npt.NDArray[np.integer]
+) -> float:
     """Places other than the source's that a token reaches, mean over tokens and these source ranks."""
     places = int(place_G.max()) + 1
     to_place_EN = np.zeros((int(expert_P.max()) + 1, places))

@@ -8,7 +8,9 @@ FITTED_SLOT = (
     "leaving one node count out, mean error 3-6 % for dispatch, 4-15 % for combine"
 )
 FITTED_COMPUTE = "fitted to H100 FP8 grouped GEMM (figures of aiconfigurator-core 0.12.0, Apache-2.0), 21 % mean error; other GPUs: same shares assumed"
-ASSUMED_NORMAL = "assumed: start-up of H100 one-node DeepEP normal mode; 75 % of NVLink and 85 % of NIC line rate"
+ASSUMED_NORMAL = (
+    "assumed: start-up of H100 one-node DeepEP normal mode; 75 % of NVLink and 85 % of NIC line rate"
+)
 
 
 @dataclass(frozen=True)

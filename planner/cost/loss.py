@@ -18,7 +18,9 @@ from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets
 
 LOSS_WORK = 80_000_000  # slots looked at over all losses and layers: a few seconds
-MOST_TIMED = 32  # losses whose step is predicted: the worst balanced, a quarter of them, and others evenly spaced
+MOST_TIMED = (
+    32  # losses whose step is predicted: the worst balanced, a quarter of them, and others evenly spaced
+)
 TIMED_WORK = 500_000_000  # cells of traffic matrices that these predictions may take
 Floats = npt.NDArray[np.float64]
 
@@ -55,17 +57,25 @@ class AfterLoss:
         return self.losses == self.possible
 
 
-def after_loss(problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None) -> AfterLoss:
+def after_loss(
+    problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None
+) -> AfterLoss:
     """The worst and mean cost after the losses, on `load` (held out) or the problem's own. The placement must survive them."""
     possible = _count(survive, problem)
     told = _told(problem, load or problem.load, placement)
     sets = _losses(problem, survive, possible, told)
     balance_K = np.array([_balance(told, lost) for lost in sets])
-    even = replace(problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0)  # what is left promises nothing
+    even = replace(
+        problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0
+    )  # what is left promises nothing
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
-    spaced = sorted({int(k) for k in np.linspace(0, len(sets) - 1, len(sets) if len(sets) <= most else most - most // 4)})
-    timed = {k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in sorted({*worst, *spaced})}
+    spaced = sorted(
+        {int(k) for k in np.linspace(0, len(sets) - 1, len(sets) if len(sets) <= most else most - most // 4)}
+    )
+    timed = {
+        k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in sorted({*worst, *spaced})
+    }
     slowest = max(timed, key=lambda k: (timed[k].total_seconds, -k))
     return AfterLoss(
         survive=survive,
@@ -86,7 +96,11 @@ def surviving(placement: Placement, lost: tuple[int, ...]) -> Placement:
     """The placement on the GPUs that are left, ranks closed up."""
     alive_G = np.ones(placement.gpus, dtype=bool)
     alive_G[list(lost)] = False
-    return Placement(placement.expert_LP[:, np.repeat(alive_G, placement.slots_per_gpu)], placement.layer_ids, int(alive_G.sum()))
+    return Placement(
+        placement.expert_LP[:, np.repeat(alive_G, placement.slots_per_gpu)],
+        placement.layer_ids,
+        int(alive_G.sum()),
+    )
 
 
 def _count(survive: Survival, problem: Problem) -> int:
@@ -105,8 +119,14 @@ class _Told:
 def _told(problem: Problem, load: LoadProfile, placement: Placement) -> _Told:
     told_L = load.total_LE.any(axis=1)
     rows = np.flatnonzero(told_L | ~told_L.any())
-    some = replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=tuple(placement.layer_ids[row] for row in rows))
-    return _Told(load.shares_LE[rows], some, np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G)
+    some = replace(
+        placement,
+        expert_LP=placement.expert_LP[rows],
+        layer_ids=tuple(placement.layer_ids[row] for row in rows),
+    )
+    return _Told(
+        load.shares_LE[rows], some, np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
+    )
 
 
 def _losses(problem: Problem, survive: Survival, possible: int, told: _Told) -> list[tuple[int, ...]]:
@@ -115,7 +135,10 @@ def _losses(problem: Problem, survive: Survival, possible: int, told: _Told) -> 
     if possible <= affordable:
         return list(islice(loss_sets(survive, problem.node_G), possible))
     draw = np.random.default_rng(0)
-    found = {tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist())) for _ in range(affordable)}
+    found = {
+        tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist()))
+        for _ in range(affordable)
+    }
     return sorted({*found, _greedy_worst(told, survive.gpus)})
 
 
@@ -138,7 +161,9 @@ def _balance(told: _Told, lost: tuple[int, ...]) -> float:
     return float((load_LG / speed_G).max(axis=1).sum() / (load_LG.sum() / speed_G.sum()))
 
 
-def _timed(even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None, max_over_mean: float) -> Loss:
+def _timed(
+    even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None, max_over_mean: float
+) -> Loss:
     left = replace(even, topology=even.topology.without(lost)) if lost else even
     seconds = cost(left, surviving(placement, lost), load).total_seconds
     return Loss(lost, max_over_mean, seconds, left.gpus * even.workload.tokens_per_rank / seconds)

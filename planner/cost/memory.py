@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from planner.base import Infeasible
 from planner.problem import Problem
 
-Pose = Callable[[int], Problem]
+ProblemOfR = Callable[[int], Problem]
 
 ATTENTION_SQUARES = 4  # attention weights of a layer over hidden^2, as queries, keys, values and output of one width have; MLA and GQA are near it
 DENSE_SQUARES = 8  # of a dense layer's feed-forward
@@ -50,30 +50,36 @@ def ledger(problem: Problem, engine: str | None) -> Ledger:
     lines = (
         Line("expert_weights", needed * problem.slot_bytes, "exact"),
         Line("replica", (problem.slots_per_gpu - needed) * problem.slot_bytes, "exact"),
-        Line("other_weights", _other_weights(problem), "assumed: attention, dense layers and embeddings by rule of thumb, whole on every GPU"),
+        Line(
+            "other_weights",
+            _other_weights(problem),
+            "assumed: attention, dense layers and embeddings by rule of thumb, whole on every GPU",
+        ),
         _all_to_all(problem, engine),
         _transfer(problem, engine),
     )
     return Ledger(gpu, problem.topology.gpus[gpu].model.memory_bytes, lines)
 
 
-def within_floor(pose: Pose, engine: str | None) -> Pose:
+def within_floor(problem_of: ProblemOfR, engine: str | None) -> ProblemOfR:
     """The same question, Infeasible where the ledger leaves less than the floor asked for. Without a floor nothing is refused by what is assumed."""
 
-    def posed(redundant: int) -> Problem:
-        problem = pose(redundant)
+    def resolve(redundant: int) -> Problem:
+        problem = problem_of(redundant)
         if problem.kv_floor_bytes and ledger(problem, engine).kv_left_bytes < problem.kv_floor_bytes:
             raise Infeasible(_too_little(problem, engine))
         return problem
 
-    return posed
+    return resolve
 
 
 def memory_notes(problem: Problem, engine: str | None) -> tuple[str, ...]:
     left = ledger(problem, engine).kv_left_bytes
     if left >= 0:
         return ()
-    return (f"WARNING: the memory of a GPU is {-left / 1e9:.1f} GB too small for weights and buffers (other weights and some buffers are assumed)",)
+    return (
+        f"WARNING: the memory of a GPU is {-left / 1e9:.1f} GB too small for weights and buffers (other weights and some buffers are assumed)",
+    )
 
 
 def low_latency_bytes(tokens: int, hidden: int, slots: int) -> int:
@@ -93,7 +99,9 @@ def low_latency_bytes(tokens: int, hidden: int, slots: int) -> int:
 def _other_weights(problem: Problem) -> float:
     model = problem.model
     element = 1.0 if model.weight_dtype == "fp8" else 2.0
-    squares = ATTENTION_SQUARES * (model.layers + len(model.draft_layer_ids)) + DENSE_SQUARES * (model.layers - len(model.moe_layer_ids))
+    squares = ATTENTION_SQUARES * (model.layers + len(model.draft_layer_ids)) + DENSE_SQUARES * (
+        model.layers - len(model.moe_layer_ids)
+    )
     shared = model.shared_experts * model.expert_bytes * len(model.placed_layer_ids)
     return squares * model.hidden**2 * element + shared + 2 * VOCABULARY * model.hidden * 2.0
 
@@ -102,27 +110,45 @@ def _all_to_all(problem: Problem, engine: str | None) -> Line:
     """The buffers of the transport, which the engine allocates once for all layers."""
     workload, model, slots = problem.workload, problem.model, problem.slots
     if workload.transport == "slot":
-        tokens = max(workload.tokens_per_rank, SGLANG_TOKENS) if engine == "sglang" else workload.tokens_per_rank
+        tokens = (
+            max(workload.tokens_per_rank, SGLANG_TOKENS) if engine == "sglang" else workload.tokens_per_rank
+        )
         beside = NVLINK_BUFFER if engine == "vllm" else 0
         known = "read" if engine in ("sglang", "vllm") else "assumed"
-        return Line("all_to_all", low_latency_bytes(tokens, model.dispatch_width, slots) + beside, f"{known}: DeepEP low latency for {tokens} tokens a rank")
+        return Line(
+            "all_to_all",
+            low_latency_bytes(tokens, model.dispatch_width, slots) + beside,
+            f"{known}: DeepEP low latency for {tokens} tokens a rank",
+        )
     if workload.transport in ("rank", "node"):
         network = RDMA_BUFFER if workload.transport == "node" else 0
         known = "read" if engine == "vllm" else "assumed"
-        return Line("all_to_all", float(NVLINK_BUFFER + network), f"{known}: 1 GiB for NVLink{', 1 GiB for the network' if network else ''}")
+        return Line(
+            "all_to_all",
+            float(NVLINK_BUFFER + network),
+            f"{known}: 1 GiB for NVLink{', 1 GiB for the network' if network else ''}",
+        )
     gathered = 2 * problem.gpus * workload.tokens_per_rank * model.dispatch_width * 2.0
     return Line("all_to_all", gathered, "assumed: every rank's tokens in bf16, in and out")
 
 
 def _transfer(problem: Problem, engine: str | None) -> Line:
     if engine in MOVING:
-        return Line("transfer", problem.slots_per_gpu * problem.model.expert_bytes, "read: one layer's slots, to move weights through")
+        return Line(
+            "transfer",
+            problem.slots_per_gpu * problem.model.expert_bytes,
+            "read: one layer's slots, to move weights through",
+        )
     return Line("transfer", 0.0, "read: the plan is loaded once, no weight is moved")
 
 
 def _too_little(problem: Problem, engine: str | None) -> str:
     found = ledger(problem, engine)
-    held = ", ".join(f"{line.name.replace('_', ' ')} {line.size_bytes / 1e9:.1f} GB ({line.basis.split(':')[0]})" for line in found.lines if line.size_bytes)
+    held = ", ".join(
+        f"{line.name.replace('_', ' ')} {line.size_bytes / 1e9:.1f} GB ({line.basis.split(':')[0]})"
+        for line in found.lines
+        if line.size_bytes
+    )
     least = -problem.model.experts % problem.gpus
     way = "no number of redundant experts fits: use more GPUs, or a lower floor"
     for redundant in range(problem.redundant - problem.gpus, least - 1, -problem.gpus):

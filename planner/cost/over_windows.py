@@ -50,7 +50,11 @@ def windows_of(problem: Problem, load: LoadProfile, count: int | None = None) ->
     groups = window_groups(load, count or affordable_windows(problem, load))
     tokens = min(max(TRACED_WORK // (cells_a_token(problem) * len(groups)), FEWEST_TOKENS), TRACED_TOKENS)
     loads = tuple(_thinned(load.with_windows(list(range(first, end))), tokens) for first, end in groups)
-    return Windows(loads, tuple(end - first for first, end in groups), tuple(load.domains[first] if load.domains else "" for first, _ in groups))
+    return Windows(
+        loads,
+        tuple(end - first for first, end in groups),
+        tuple(load.domains[first] if load.domains else "" for first, _ in groups),
+    )
 
 
 def _thinned(load: LoadProfile, tokens: int) -> LoadProfile:

@@ -49,7 +49,9 @@ class CurvePoint:
 def chosen(curve: tuple[CurvePoint, ...]) -> CurvePoint:
     """The fewest replicas within TOLERANCE of the best fitted step. Held-out load has no say, so that it can judge the plan."""
     within = min(point.fitted_seconds for point in curve) * (1 + TOLERANCE)
-    return min((point for point in curve if point.fitted_seconds <= within), key=lambda point: point.redundant)
+    return min(
+        (point for point in curve if point.fitted_seconds <= within), key=lambda point: point.redundant
+    )
 
 
 def levelled_off(curve: tuple[CurvePoint, ...]) -> bool:

@@ -37,7 +37,9 @@ def best_split(problem: Problem, placement: Placement, judged_on: LoadProfile) -
     total, even, static, resplit = 0.0, 0.0, 0.0, 0.0
     replicas_LE = placement.replicas_LE(problem.model.experts)
     for row, expert_P in enumerate(placement.expert_LP):
-        fitted_1P = steady_split_1P(expert_P, np.array([load.shares_LE[row] for load in fitted]), problem.gpus)
+        fitted_1P = steady_split_1P(
+            expert_P, np.array([load.shares_LE[row] for load in fitted]), problem.gpus
+        )
         for load in windows:
             share_E = load.shares_LE[row]
             if not load.total_LE[row].any():
@@ -46,7 +48,13 @@ def best_split(problem: Problem, placement: Placement, judged_on: LoadProfile) -
             even += _peak(problem, share_E[expert_P] / replicas_LE[row][expert_P])
             static += _peak(problem, share_E[expert_P] * fitted_1P[0])
             resplit += _peak(problem, share_E[expert_P] * best_split_1P(expert_P, share_E, problem.gpus)[0])
-    return BestSplit(len(windows), even / total, static / total, resplit / total, tuple(islands_L(placement.expert_LP, problem.gpus).tolist()))
+    return BestSplit(
+        len(windows),
+        even / total,
+        static / total,
+        resplit / total,
+        tuple(islands_L(placement.expert_LP, problem.gpus).tolist()),
+    )
 
 
 def _peak(problem: Problem, load_P: Shares) -> float:

@@ -48,7 +48,9 @@ class Cost(StepParts):
     combine_seconds_L: Floats
     bottleneck_L: tuple[str, ...]  # the resource that dispatch waits for, per layer
     cross_node_L: Floats  # share of assignments whose slot is on another node than their token
-    silent_L: npt.NDArray[np.bool_]  # layers without a single assignment: taken as even, and no part of any balance figure
+    silent_L: npt.NDArray[
+        np.bool_
+    ]  # layers without a single assignment: taken as even, and no part of any balance figure
     speed_G: Floats | None = None  # beside the fastest GPU; None where all are alike
 
     @property
@@ -59,7 +61,11 @@ class Cost(StepParts):
     @property
     def fair_L(self) -> Floats:
         """What every GPU's `busy_LG` would be in perfect balance: the mean, where all are alike."""
-        return np.asarray(self.load_LG.mean(axis=1) if self.speed_G is None else self.load_LG.sum(axis=1) / self.speed_G.sum())
+        return np.asarray(
+            self.load_LG.mean(axis=1)
+            if self.speed_G is None
+            else self.load_LG.sum(axis=1) / self.speed_G.sum()
+        )
 
     @property
     def max_over_mean_L(self) -> Floats:
@@ -100,13 +106,26 @@ def costs(problem: Problem, placement: Placement, loads: Sequence[LoadProfile]) 
         return [costs(problem, placement, (load,))[0] for load in loads]
     transport = problem.workload.transport
     dispatch_bytes, combine_bytes = message_bytes(problem)
-    phases = (_Phase(problem, DISPATCH[transport], dispatch_bytes), _Phase(problem, COMBINE[transport], combine_bytes))
+    phases = (
+        _Phase(problem, DISPATCH[transport], dispatch_bytes),
+        _Phase(problem, COMBINE[transport], combine_bytes),
+    )
     shares = [load.shares_LE for load in loads]
     rows: list[list[_Row]] = [[] for _ in loads]
     for layer, share_SP in enumerate(find_rule(problem.replica_rule)(placement, problem.situation(loads[0]))):
         for load, shares_LE, found in zip(loads, shares, rows, strict=True):
-            traced_TK = load.trace.experts_LTK[layer] if load.trace is not None and load.trace.recorded_L[layer] else None
-            found.append(_row(problem, Routing(shares_LE[layer], share_SP, placement.expert_LP[layer], traced_TK), phases))
+            traced_TK = (
+                load.trace.experts_LTK[layer]
+                if load.trace is not None and load.trace.recorded_L[layer]
+                else None
+            )
+            found.append(
+                _row(
+                    problem,
+                    Routing(shares_LE[layer], share_SP, placement.expert_LP[layer], traced_TK),
+                    phases,
+                )
+            )
     return [_put_together(problem, placement, load, found) for load, found in zip(loads, rows, strict=True)]
 
 
@@ -126,7 +145,10 @@ def _row(problem: Problem, routing: Routing, phases: "tuple[_Phase, _Phase]") ->
     sent_GG = messages_GG(problem, routing, sent_SP)
     received_P = sent_SP.sum(axis=0) * (problem.gpus if len(sent_SP) == 1 else 1)
     load_G = received_P.reshape(problem.gpus, -1).sum(axis=1)
-    (dispatch, bottleneck), (combine, _) = (phase.seconds(sent_R) for phase, sent_R in zip(phases, problem.topology.there_and_back(sent_GG), strict=True))
+    (dispatch, bottleneck), (combine, _) = (
+        phase.seconds(sent_R)
+        for phase, sent_R in zip(phases, problem.topology.there_and_back(sent_GG), strict=True)
+    )
     compute = float(compute_seconds_G(problem, load_G, touched_slots_G(problem, routing)).max())
     return _Row(load_G, dispatch, compute, combine, bottleneck, _cross_node_share(problem, sent_SP))
 
@@ -136,7 +158,15 @@ def _put_together(problem: Problem, placement: Placement, load: LoadProfile, row
     silent_L = np.asarray(load.total_LE.sum(axis=1) == 0)
     seconds_3L = np.array([dispatch, compute, combine])
     return Cost(
-        placement.layer_ids, np.array(load_G), seconds_3L[0], seconds_3L[1], seconds_3L[2], bottlenecks, np.array(cross_node), silent_L, problem.speed_G
+        placement.layer_ids,
+        np.array(load_G),
+        seconds_3L[0],
+        seconds_3L[1],
+        seconds_3L[2],
+        bottlenecks,
+        np.array(cross_node),
+        silent_L,
+        problem.speed_G,
     )
 
 
@@ -146,7 +176,9 @@ class _Phase:
     def __init__(self, problem: Problem, constants: PhaseConstants, message_bytes: float) -> None:
         self._resources = problem.topology.resources
         self._start_seconds = constants.start_seconds(problem.gpus)
-        self._messages_per_s_R = problem.topology.capacity_R * efficiency_R(problem, constants) / message_bytes
+        self._messages_per_s_R = (
+            problem.topology.capacity_R * efficiency_R(problem, constants) / message_bytes
+        )
 
     def seconds(self, messages_R: Floats) -> tuple[float, str]:
         """Seconds of so many messages over each resource, and the one that is waited for."""
@@ -160,7 +192,9 @@ class _Phase:
 def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
     """A measured rate is what messages reach already; any other is a line rate, of which they reach a share."""
     reached = {tier: constants.efficiency(tier) for tier in {r.tier for r in problem.topology.resources}}
-    return np.array([1.0 if r.rate.evidence.kind == "measured" else reached[r.tier] for r in problem.topology.resources])
+    return np.array(
+        [1.0 if r.rate.evidence.kind == "measured" else reached[r.tier] for r in problem.topology.resources]
+    )
 
 
 def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
@@ -173,7 +207,9 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
     missed_P = np.zeros(len(chance_P))
     cold = np.flatnonzero(tokens * chance_P * routing.share_SP.sum(axis=0) < NEVER_MISSED)
     with np.errstate(divide="ignore"):  # an expert that every token chooses is never missed
-        missed_P[cold] = np.exp(tokens * np.log1p(-np.minimum(chance_P[cold] * routing.share_SP[:, cold], 1.0)).sum(axis=0))
+        missed_P[cold] = np.exp(
+            tokens * np.log1p(-np.minimum(chance_P[cold] * routing.share_SP[:, cold], 1.0)).sum(axis=0)
+        )
     return np.asarray((1 - missed_P).reshape(problem.gpus, -1).sum(axis=1))
 
 

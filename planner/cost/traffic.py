@@ -29,7 +29,12 @@ class Routing:
 
 def assignments_SP(problem: Problem, routing: Routing) -> Floats:
     """Expected assignments per step that each source sends to each slot; S as in `share_SP`."""
-    return problem.workload.tokens_per_rank * problem.model.top_k * routing.share_E[routing.expert_P] * routing.share_SP
+    return (
+        problem.workload.tokens_per_rank
+        * problem.model.top_k
+        * routing.share_E[routing.expert_P]
+        * routing.share_SP
+    )
 
 
 def messages_GG(problem: Problem, routing: Routing, sent_SP: Floats | None = None) -> Floats:
@@ -84,10 +89,14 @@ def inclusion_E(share_E: Floats, top_k: int) -> Floats:
 def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
     """hit_SX: share of a source's tokens with at least one expert at place x (a GPU or a unit); exact over a trace, else from inclusion chances."""
     experts, expert_P = problem.model.experts, routing.expert_P
-    run_S: Ints = np.cumsum(np.append(False, (routing.share_SP[1:] != routing.share_SP[:-1]).any(axis=1)))  # neighbours on a node are mostly alike
+    run_S: Ints = np.cumsum(
+        np.append(False, (routing.share_SP[1:] != routing.share_SP[:-1]).any(axis=1))
+    )  # neighbours on a node are mostly alike
     share_SP = routing.share_SP[np.flatnonzero(np.diff(run_S, prepend=-1))]
     if routing.experts_TK is None:
-        copies, order_P, starts_C = _sorted_cells(place_P * experts + expert_P)  # slots of one expert at one place: a token uses one of them
+        copies, order_P, starts_C = _sorted_cells(
+            place_P * experts + expert_P
+        )  # slots of one expert at one place: a token uses one of them
         chance_E = inclusion_E(routing.share_E, problem.model.top_k)
         chance_SC = np.add.reduceat((chance_E[expert_P] * share_SP)[:, order_P], starts_C, axis=1)
         return np.asarray(_hit_chance_SX(chance_SC, copies // experts, float(chance_E.sum()))[run_S])
@@ -95,7 +104,12 @@ def _hit_share(problem: Problem, routing: Routing, place_P: Ints) -> Floats:
     places = int(place_P.max()) + 1
     copies, order_P, starts_C = _sorted_cells(expert_P * places + place_P)
     share_SC = np.add.reduceat(share_SP[:, order_P], starts_C, axis=1)
-    hit_SX: Floats = np.array([_traced_hits_X(share_C[share_C > 0], copies[share_C > 0], experts_TK, (experts, places)) for share_C in share_SC])
+    hit_SX: Floats = np.array(
+        [
+            _traced_hits_X(share_C[share_C > 0], copies[share_C > 0], experts_TK, (experts, places))
+            for share_C in share_SC
+        ]
+    )
     return hit_SX[run_S]
 
 
@@ -106,7 +120,9 @@ def _sorted_cells(cell_P: Ints) -> tuple[Ints, Ints, Ints]:
     return cells_C, order_P, starts_C
 
 
-def _traced_hits_X(share_C: Floats, cell_C: Ints, experts_TK: npt.NDArray[np.int32], shape_EX: tuple[int, int]) -> Floats:
+def _traced_hits_X(
+    share_C: Floats, cell_C: Ints, experts_TK: npt.NDArray[np.int32], shape_EX: tuple[int, int]
+) -> Floats:
     """Share of the tokens that hit each place, from the share of an expert's assignments that goes to each of its places; cells in order of expert."""
     experts, places = shape_EX
     tokens = len(experts_TK)
@@ -115,11 +131,17 @@ def _traced_hits_X(share_C: Floats, cell_C: Ints, experts_TK: npt.NDArray[np.int
     first_E = np.cumsum(cells_E) - cells_E
     missed_TX = np.ones(tokens * places)
     first_TK = first_E[experts_TK]  # most experts have one place: it takes no list of lists
-    np.multiply.at(missed_TX, (place_C[first_TK] + places * np.arange(tokens)[:, None]).ravel(), missed_C[first_TK].ravel())
+    np.multiply.at(
+        missed_TX,
+        (place_C[first_TK] + places * np.arange(tokens)[:, None]).ravel(),
+        missed_C[first_TK].ravel(),
+    )
     token_A, k_A = np.nonzero((cells_E > 1)[experts_TK])
     expert_A = experts_TK[token_A, k_A]
     others_A = cells_E[expert_A] - 1
-    cell_B = np.arange(others_A.sum()) + np.repeat(first_E[expert_A] + 1 - (np.cumsum(others_A) - others_A), others_A)  # the other cells of these assignments
+    cell_B = np.arange(others_A.sum()) + np.repeat(
+        first_E[expert_A] + 1 - (np.cumsum(others_A) - others_A), others_A
+    )  # the other cells of these assignments
     np.multiply.at(missed_TX, np.repeat(token_A, others_A) * places + place_C[cell_B], missed_C[cell_B])
     return np.asarray(1 - missed_TX.reshape(tokens, places).mean(axis=0))
 
@@ -135,7 +157,9 @@ def _hit_chance_SX(chance_SC: Floats, place_C: Ints, top_k: float) -> Floats:
     starts_X = np.searchsorted(place_C, np.arange(place_C[-1] + 1))
     sums_SC = np.pad(np.cumsum(chance_SC, axis=1), ((0, 0), (1, 0)))
     left_SC = np.maximum(top_k - (sums_SC[:, :-1] - sums_SC[:, starts_X][:, place_C]), 1e-15)
-    return np.asarray(1 - np.multiply.reduceat(1 - np.minimum(chance_SC * top_k / left_SC, 1), starts_X, axis=1))
+    return np.asarray(
+        1 - np.multiply.reduceat(1 - np.minimum(chance_SC * top_k / left_SC, 1), starts_X, axis=1)
+    )
 
 
 def _two_hops(hits_GG: Floats, hits_GU: Floats, unit_G: Ints) -> Floats:
@@ -164,7 +188,9 @@ def _two_hops_of_equal_units(hits_GG: Floats, hits_GU: Floats, units: int) -> Fl
     hits_UIUI = hits_GG.reshape(units, size, units, size).copy()
     own_UII = hits_UIUI[unit_U, :, unit_U].copy()
     hits_UIUI[unit_U, :, unit_U] = 0.0
-    forwarded_UII = hits_UIUI.sum(axis=0).transpose(1, 0, 2)  # [unit, index of the forwarder, index of the receiver]
+    forwarded_UII = hits_UIUI.sum(axis=0).transpose(
+        1, 0, 2
+    )  # [unit, index of the forwarder, index of the receiver]
     over_UIU = hits_GU.reshape(units, size, units).copy()
     over_UIU[unit_U, :, unit_U] = 0.0
     sent_UIUI = np.zeros((units, size, units, size))

@@ -6,4 +6,17 @@ from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.script import command_line
 from planner.engines.registry import default_placement, engine_names, find_engine, find_format, map_formats
 
-__all__ = ["Emission", "Engine", "MapFile", "NodeCommand", "command_line", "cyclic_placement", "default_placement", "engine_names", "find_engine", "find_format", "gpus_per_node", "map_formats"]
+__all__ = [
+    "Emission",
+    "Engine",
+    "MapFile",
+    "NodeCommand",
+    "command_line",
+    "cyclic_placement",
+    "default_placement",
+    "engine_names",
+    "find_engine",
+    "find_format",
+    "gpus_per_node",
+    "map_formats",
+]

@@ -14,7 +14,10 @@ from planner.model import ModelSpec
 TITLE = "EPLB tensors"
 MAP_NAME = "eplb.json"
 KEY = "physical_to_logical_map"
-IGNORED_KEYS = {"logical_to_physical_map", "expert_count"}  # EPLB's other two answers: both follow from the map
+IGNORED_KEYS = {
+    "logical_to_physical_map",
+    "expert_count",
+}  # EPLB's other two answers: both follow from the map
 
 
 def read_map(value: Any) -> MapFile | None:
@@ -27,10 +30,16 @@ def read_map(value: Any) -> MapFile | None:
     ]
     rows, layer_ids = value[KEY], value.get("layer_ids")
     if not isinstance(rows, list) or not rows:
-        return MapFile(TITLE, (), "placed", problems=(*problems, f"{KEY} must be a list of rows, one for each MoE layer"))
+        return MapFile(
+            TITLE, (), "placed", problems=(*problems, f"{KEY} must be a list of rows, one for each MoE layer")
+        )
     if layer_ids is None:
         return MapFile(TITLE, tuple(enumerate(rows)), "placed", problems=tuple(problems))
-    if not isinstance(layer_ids, list) or not all(type(layer) is int and layer >= 0 for layer in layer_ids) or len(layer_ids) != len(set(layer_ids)):
+    if (
+        not isinstance(layer_ids, list)
+        or not all(type(layer) is int and layer >= 0 for layer in layer_ids)
+        or len(layer_ids) != len(set(layer_ids))
+    ):
         problems.append("layer_ids must be distinct whole numbers, the absolute id of each row's layer")
     elif len(layer_ids) != len(rows):
         problems.append(f"layer_ids names {len(layer_ids)} layers, and there are {len(rows)} rows")
@@ -41,7 +50,9 @@ def read_map(value: Any) -> MapFile | None:
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
     del gpus
-    return dump_json({"layer_ids": list(held_layers(model)), KEY: [list(rows[layer]) for layer in held_layers(model)]})
+    return dump_json(
+        {"layer_ids": list(held_layers(model)), KEY: [list(rows[layer]) for layer in held_layers(model)]}
+    )
 
 
 def held_layers(model: ModelSpec) -> tuple[int, ...]:

@@ -26,19 +26,60 @@ REPLICA_RULE = "nearest-static"
 GATHERED_RULE = "row-index"  # without an all-to-all: dynamic dispatch, the same choice on every rank; earlier releases are known to get it wrong
 MAP_NAME = "expert_location.json"
 KEY = "physical_to_logical_map"
-EPLB_KEYS = {"layer_ids", "expert_count", "logical_to_physical_map"}  # beside KEY these are the tensors of a balancer, not a map of SGLang
+EPLB_KEYS = {
+    "layer_ids",
+    "expert_count",
+    "logical_to_physical_map",
+}  # beside KEY these are the tensors of a balancer, not a map of SGLang
 ATTN_DP = "--attn-dp-size"
-DISPATCH_TOKENS, MOST_DISPATCH_TOKENS = 128, 1024  # SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK: default, and the most it asserts
+DISPATCH_TOKENS, MOST_DISPATCH_TOKENS = (
+    128,
+    1024,
+)  # SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK: default, and the most it asserts
 
-WITHOUT_REDUNDANCY = frozenset({"bailing_moe", "llada2_moe", "longcat_flash"})  # offer their layout, but build or assert no redundant slots
+WITHOUT_REDUNDANCY = frozenset(
+    {"bailing_moe", "llada2_moe", "longcat_flash"}
+)  # offer their layout, but build or assert no redundant slots
 READS_MAP = WITHOUT_REDUNDANCY | {  # model_type of the classes with get_model_config_for_expert_location
-    *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
-    *("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
-    *("exaone_moe", "gpt_oss", "mimo_v2_flash", "minimax_m2", "minimax_m3", "minimax_m3_vl", "nemotron_h", "step3p5", "step3p7"),
+    *(
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "deepseek_v4",
+        "kimi_k2",
+        "kimi_k25",
+        "glm4_moe",
+        "glm4_moe_lite",
+        "glm_moe_dsa",
+    ),
+    *(
+        "qwen2_moe",
+        "qwen3_moe",
+        "qwen3_next",
+        "qwen3_5_moe",
+        "qwen3_5_moe_text",
+        "qwen3_vl_moe",
+        "qwen3_vl_moe_text",
+    ),
+    *(
+        "exaone_moe",
+        "gpt_oss",
+        "mimo_v2_flash",
+        "minimax_m2",
+        "minimax_m3",
+        "minimax_m3_vl",
+        "nemotron_h",
+        "step3p5",
+        "step3p7",
+    ),
 }
 BARE_DRAFT = frozenset({"deepseek_v4"})  # draft layers without redundant slots
 RELEASES = (
-    Release("0.5.21", "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23", READS_MAP),
+    Release(
+        "0.5.21",
+        "its wheel, read: the same map and rules, without --attn-dp-size; its list of models is taken from 0.5.23",
+        READS_MAP,
+    ),
     Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
 )
 
@@ -67,7 +108,12 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
     if slots <= model.experts or model.architecture not in WITHOUT_REDUNDANCY:
         return []
-    return [Violation("redundant", f"SGLang {VERSION} serves {model.architecture} without redundant experts only; use --redundant 0")]
+    return [
+        Violation(
+            "redundant",
+            f"SGLang {VERSION} serves {model.architecture} without redundant experts only; use --redundant 0",
+        )
+    ]
 
 
 def limits(problem: Problem) -> list[Violation]:
@@ -88,14 +134,22 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     if GATHERED_RULE not in release.flags and release.reads_map(problem.model):
         _refuse_gathering(problem, release)
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts, and the plan's balance does not apply to it",) if ignored else ()
+    notes += (
+        (
+            f"WARNING: {ignored}; the launch holds neither map nor redundant experts, and the plan's balance does not apply to it",
+        )
+        if ignored
+        else ()
+    )
     notes += () if ignored else tuple(_notes(placement, problem, release))
     commands = [_command(problem, model_path, node, release) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
     expert_map = {} if ignored else {MAP_NAME: map_text(rows, problem.model, problem.gpus)}
-    return Emission({**expert_map, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands)))
+    return Emission(
+        {**expert_map, "launch.sh": launch}, launch, notes, ignored, tuple(map(node_command, commands))
+    )
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
@@ -113,31 +167,75 @@ def held_layers(model: ModelSpec) -> tuple[int, ...]:
 def read_map(value: Any) -> MapFile | None:
     if not isinstance(value, dict) or KEY not in value or EPLB_KEYS & set(value):
         return None
-    problems = [f"the key {key!r}: SGLang takes {KEY} alone and fails with a TypeError on any other" for key in value if key != KEY]
+    problems = [
+        f"the key {key!r}: SGLang takes {KEY} alone and fails with a TypeError on any other"
+        for key in value
+        if key != KEY
+    ]
     rows = value[KEY]
     if not isinstance(rows, list) or not rows:
-        return MapFile("SGLang expert location", (), "decoder", problems=(*problems, f"{KEY} must be a list of rows, one for each layer"))
+        return MapFile(
+            "SGLang expert location",
+            (),
+            "decoder",
+            problems=(*problems, f"{KEY} must be a list of rows, one for each layer"),
+        )
     return MapFile("SGLang expert location", tuple(enumerate(rows)), "decoder", problems=tuple(problems))
 
 
 def _command(problem: Problem, model_path: str, node: int, release: Release) -> list[str]:
     """One node's command, as bash words."""
     nodes = problem.topology.node_count
-    words = ["python3", "-m", "sglang.launch_server", "--model-path", script.quote(model_path), "--tp-size", str(problem.gpus)]
+    words = [
+        "python3",
+        "-m",
+        "sglang.launch_server",
+        "--model-path",
+        script.quote(model_path),
+        "--tp-size",
+        str(problem.gpus),
+    ]
     if nodes > 1:
-        words += ["--nnodes", str(nodes), "--node-rank", str(node), "--dist-init-addr", '"$HEAD_ADDRESS:20000"']
+        words += [
+            "--nnodes",
+            str(nodes),
+            "--node-rank",
+            str(node),
+            "--dist-init-addr",
+            '"$HEAD_ADDRESS:20000"',
+        ]
     if not release.reads_map(problem.model):
         return [*words, "--ep-size", str(math.gcd(problem.model.experts, problem.gpus))]
     decode = problem.workload.phase == "decode"
     if decode and problem.workload.tokens_per_rank > DISPATCH_TOKENS:
-        words = ["env", f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}", *words]
-    attention = [ATTN_DP, str(problem.gpus)] if ATTN_DP in release.flags else ["--dp-size", str(problem.gpus), "--enable-dp-attention"]
+        words = [
+            "env",
+            f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={problem.workload.tokens_per_rank}",
+            *words,
+        ]
+    attention = (
+        [ATTN_DP, str(problem.gpus)]
+        if ATTN_DP in release.flags
+        else ["--dp-size", str(problem.gpus), "--enable-dp-attention"]
+    )
     words += ["--ep-size", str(problem.gpus), *attention, "--moe-dense-tp-size", "1"]
     deep = deepep.serves(problem.workload.phase, problem.topology)
-    words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"] if deep else ["--moe-a2a-backend", "none"]
-    words += ["--ep-num-redundant-experts", str(problem.redundant), "--init-expert-location", f"{script.PLAN_DIR}/{MAP_NAME}"]
+    words += (
+        ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if decode else "normal"]
+        if deep
+        else ["--moe-a2a-backend", "none"]
+    )
+    words += [
+        "--ep-num-redundant-experts",
+        str(problem.redundant),
+        "--init-expert-location",
+        f"{script.PLAN_DIR}/{MAP_NAME}",
+    ]
     words += ["--ep-dispatch-algorithm", "static" if deep else "dynamic"]
-    return [*words, "--disable-shared-experts-fusion"]  # a fused shared expert is a slot of its own, which no map has
+    return [
+        *words,
+        "--disable-shared-experts-fusion",
+    ]  # a fused shared expert is a slot of its own, which no map has
 
 
 def _ignored(problem: Problem, release: Release) -> str:
@@ -161,8 +259,14 @@ def _notes(placement: Placement, problem: Problem, release: Release) -> list[str
     default = default_placement(model, problem.gpus, problem.redundant)
     for row, layer in enumerate(placement.layer_ids):
         if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
-            notes.append(f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's")
-    return notes + _bare_draft_notes(problem) + deepep.notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
+            notes.append(
+                f"WARNING: draft layer {layer}: SGLang's map has no row for it and serves it in its default placement, not in the plan's"
+            )
+    return (
+        notes
+        + _bare_draft_notes(problem)
+        + deepep.notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none")
+    )
 
 
 def _bare_draft_notes(problem: Problem) -> list[str]:
@@ -171,7 +275,9 @@ def _bare_draft_notes(problem: Problem) -> list[str]:
     if not problem.redundant or not model.draft_layer_ids or model.architecture not in BARE_DRAFT:
         return []
     text = f"draft layer {model.draft_layer_ids[0]}: SGLang gives it {model.experts} slots, none of them redundant"
-    return [f"WARNING: {text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"]
+    return [
+        f"WARNING: {text}: with MTP on, rank r holds its experts from r * {model.experts // problem.gpus} on, and no replica"
+    ]
 
 
 def _draft_limits(problem: Problem) -> list[Violation]:

@@ -25,11 +25,28 @@ OPTIONS_NAME = "extra_llm_api_options.yaml"
 KEY = "initial_global_assignments"
 MOST_EXPERTS, MOST_SLOTS = 1024, 2**15  # the routing kernel's table, and its int16 slot ids
 
-READS_MAP_SINCE_1_0 = frozenset({"deepseek_v3", "kimi_k2", "mixtral", "llama4", "llama4_text", "qwen2_moe", "qwen3_moe"})
-READS_MAP_LATER = frozenset({"deepseek_v32", "deepseek_v4", "glm_moe_dsa", "gpt_oss", "kimi_k25", "nemotron_h", "qwen3_5_moe", "qwen3_5_moe_text"})
+READS_MAP_SINCE_1_0 = frozenset(
+    {"deepseek_v3", "kimi_k2", "mixtral", "llama4", "llama4_text", "qwen2_moe", "qwen3_moe"}
+)
+READS_MAP_LATER = frozenset(
+    {
+        "deepseek_v32",
+        "deepseek_v4",
+        "glm_moe_dsa",
+        "gpt_oss",
+        "kimi_k25",
+        "nemotron_h",
+        "qwen3_5_moe",
+        "qwen3_5_moe_text",
+    }
+)
 RELEASES = (
     Release("1.0", "sources, read; not run", READS_MAP_SINCE_1_0),
-    Release("1.2.1", "sources before and after it, read; not run: its own list of architectures is not known", READS_MAP_SINCE_1_0 | READS_MAP_LATER),
+    Release(
+        "1.2.1",
+        "sources before and after it, read; not run: its own list of architectures is not known",
+        READS_MAP_SINCE_1_0 | READS_MAP_LATER,
+    ),
 )
 
 
@@ -71,9 +88,16 @@ def limits(problem: Problem) -> list[Violation]:
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     found = []
     if model.experts > MOST_EXPERTS:
-        found.append(Violation("experts", f"TensorRT-LLM's load balancer takes up to {MOST_EXPERTS} experts; {model.name} has {model.experts}"))
+        found.append(
+            Violation(
+                "experts",
+                f"TensorRT-LLM's load balancer takes up to {MOST_EXPERTS} experts; {model.name} has {model.experts}",
+            )
+        )
     if slots > MOST_SLOTS:
-        found.append(Violation("slots", f"TensorRT-LLM counts slots in 16 bits: up to {MOST_SLOTS}, not {slots}"))
+        found.append(
+            Violation("slots", f"TensorRT-LLM counts slots in 16 bits: up to {MOST_SLOTS}, not {slots}")
+        )
     if gpus == 1:
         found.append(Violation("gpus", "TensorRT-LLM's load balancer wants an EP size of more than 1"))
     return found
@@ -84,9 +108,15 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     if model_path.startswith("."):
-        raise BadInput(f"model path {model_path!r} is relative, and the launch runs in the plan's folder; give an absolute path or a hub name")
+        raise BadInput(
+            f"model path {model_path!r} is relative, and the launch runs in the plan's folder; give an absolute path or a hub name"
+        )
     ignored = "" if release.reads_map(problem.model) else _ignored(problem, release)
-    notes += (f"WARNING: {ignored}; the options name no map, and the launch serves the default placement",) if ignored else ()
+    notes += (
+        (f"WARNING: {ignored}; the options name no map, and the launch serves the default placement",)
+        if ignored
+        else ()
+    )
     notes += () if ignored else tuple(_notes(problem, release))
     words = _words(problem, model_path)
     launch = _launch(problem, words, notes)
@@ -115,19 +145,47 @@ def read_map(value: Any) -> MapFile | None:
     if not isinstance(value, dict) or not {"num_slots", KEY} & set(value):
         return None
     known = ("num_slots", KEY, "layer_updates_per_iter")
-    problems = [f"unknown key {key!r}; TensorRT-LLM takes {', '.join(known)} and refuses any other" for key in value if key not in known]
-    slots, updates, assignments = value.get("num_slots"), value.get("layer_updates_per_iter", 0), value.get(KEY)
+    problems = [
+        f"unknown key {key!r}; TensorRT-LLM takes {', '.join(known)} and refuses any other"
+        for key in value
+        if key not in known
+    ]
+    slots, updates, assignments = (
+        value.get("num_slots"),
+        value.get("layer_updates_per_iter", 0),
+        value.get(KEY),
+    )
     if type(slots) is not int or slots < 1:
-        problems.append("num_slots is missing" if slots is None else f"num_slots is {slots!r}; expected a whole number of at least 1")
+        problems.append(
+            "num_slots is missing"
+            if slots is None
+            else f"num_slots is {slots!r}; expected a whole number of at least 1"
+        )
         slots = None
     if type(updates) is not int or updates < 0:
-        problems.append(f"layer_updates_per_iter is {updates!r}; expected a whole number, 0 for a placement that stays")
+        problems.append(
+            f"layer_updates_per_iter is {updates!r}; expected a whole number, 0 for a placement that stays"
+        )
     if not isinstance(assignments, dict) or not assignments:
-        problems.append(f"{KEY} must map layer ids to rows; " + ("it is missing" if assignments is None else f"it is a {type(assignments).__name__}"))
+        problems.append(
+            f"{KEY} must map layer ids to rows; "
+            + ("it is missing" if assignments is None else f"it is a {type(assignments).__name__}")
+        )
         assignments = {}
-    problems += [f"layer key {key!r} is not a whole number of at least 0" for key in assignments if type(key) is not int or key < 0]
+    problems += [
+        f"layer key {key!r} is not a whole number of at least 0"
+        for key in assignments
+        if type(key) is not int or key < 0
+    ]
     rows = tuple((layer, row) for layer, row in assignments.items() if type(layer) is int and layer >= 0)
-    return MapFile("TensorRT-LLM load balancer", rows, "absolute", slots=slots, needs_draft_rows=True, problems=tuple(problems))
+    return MapFile(
+        "TensorRT-LLM load balancer",
+        rows,
+        "absolute",
+        slots=slots,
+        needs_draft_rows=True,
+        problems=tuple(problems),
+    )
 
 
 def _options_text(problem: Problem, *, with_map: bool) -> str:
@@ -145,7 +203,16 @@ def _options_text(problem: Problem, *, with_map: bool) -> str:
 
 def _words(problem: Problem, model_path: str) -> list[str]:
     """TensorRT-LLM is started by MPI, once for each GPU; on one node it starts its ranks itself."""
-    words = ["trtllm-serve", script.quote(model_path), "--tp_size", str(problem.gpus), "--ep_size", str(problem.gpus), "--config", OPTIONS_NAME]
+    words = [
+        "trtllm-serve",
+        script.quote(model_path),
+        "--tp_size",
+        str(problem.gpus),
+        "--ep_size",
+        str(problem.gpus),
+        "--config",
+        OPTIONS_NAME,
+    ]
     return words if problem.topology.node_count == 1 else ["trtllm-llmapi-launch", *words]
 
 
@@ -170,9 +237,13 @@ def _ignored(problem: Problem, release: Release) -> str:
 
 def _notes(problem: Problem, release: Release) -> list[str]:
     model = problem.model
-    notes = [f"TensorRT-LLM's rules were read in its sources and not run; this is written for {release.version}"]
+    notes = [
+        f"TensorRT-LLM's rules were read in its sources and not run; this is written for {release.version}"
+    ]
     if model.architecture in READS_MAP_LATER:
-        notes.append(f"WARNING: TensorRT-LLM 1.0 ignores a map for {model.architecture} in silence; later sources read it: check that yours does")
+        notes.append(
+            f"WARNING: TensorRT-LLM 1.0 ignores a map for {model.architecture} in silence; later sources read it: check that yours does"
+        )
     if problem.gpus <= model.top_k:
         notes.append(
             f"EP size {problem.gpus} is no more than top_k {model.top_k}: TensorRT-LLM turns its all-to-all off, traffic does not depend on the placement"

@@ -21,17 +21,40 @@ from planner.topology import Topology
 NAME = "vllm"
 TITLE = "vLLM"
 VERSION = "0.33.0"
-REPLICA_RULE = "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
+REPLICA_RULE = (
+    "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
+)
 MOST_REDUNDANT = 1023
 GATHER = "allgather_reducescatter"  # vLLM's default all-to-all backend
-STEP_INTERVAL = 3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
+STEP_INTERVAL = (
+    3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
+)
 RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
 BALANCED = frozenset(
     {  # model_type of the classes that are a MixtureOfExperts and count their MoE layers: for the others (kimi_k3, mimo_v2_flash) vLLM ignores its EPLB flags
-        *("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
+        *(
+            "deepseek_v2",
+            "deepseek_v3",
+            "deepseek_v32",
+            "deepseek_v4",
+            "kimi_k2",
+            "kimi_k25",
+            "glm4_moe",
+            "glm4_moe_lite",
+            "glm_moe_dsa",
+        ),
         *("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
-        *("ernie4_5_moe", "gemma4", "gemma4_text", "llama4", "llama4_text", "mixtral", "nemotron_h", "step3p5"),
+        *(
+            "ernie4_5_moe",
+            "gemma4",
+            "gemma4_text",
+            "llama4",
+            "llama4_text",
+            "mixtral",
+            "nemotron_h",
+            "step3p5",
+        ),
     }
 )
 
@@ -67,14 +90,23 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
     found, redundant = [], slots - model.experts
     if redundant > MOST_REDUNDANT:
-        found.append(Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}"))
+        found.append(
+            Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}")
+        )
     if redundant and model.architecture not in BALANCED:
         text = f"vLLM {VERSION} has no expert balancer for {model.architecture}, and redundant experts only with it; use --redundant 0"
         found.append(Violation("redundant", text))
     return found
 
 
-def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None, *, plugin: bool = False) -> Emission:
+def emit(
+    placement: Placement,
+    problem: Problem,
+    model_path: str,
+    version: str | None = None,
+    *,
+    plugin: bool = False,
+) -> Emission:
     """The launch script: there is no file that vLLM 0.33.0 would load. With `plugin` also the package that makes its balancer return the plan's map."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
@@ -84,7 +116,13 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
-    return Emission({**plugin_files, "launch.sh": launch}, launch, notes, "" if plugin else _ignored(problem), tuple(map(node_command, commands)))
+    return Emission(
+        {**plugin_files, "launch.sh": launch},
+        launch,
+        notes,
+        "" if plugin else _ignored(problem),
+        tuple(map(node_command, commands)),
+    )
 
 
 def read_map(value: Any) -> MapFile | None:
@@ -100,8 +138,17 @@ def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     words += ["--enable-expert-parallel", "--all2all-backend", backend]
     if problem.model.architecture not in BALANCED:
         return words
-    balancer = {"num_redundant_experts": problem.redundant, "step_interval": STEP_INTERVAL, "use_async": False}
-    return [*words, "--enable-eplb", "--eplb-config", script.quote(json.dumps(balancer, separators=(",", ":")))]
+    balancer = {
+        "num_redundant_experts": problem.redundant,
+        "step_interval": STEP_INTERVAL,
+        "use_async": False,
+    }
+    return [
+        *words,
+        "--enable-eplb",
+        "--eplb-config",
+        script.quote(json.dumps(balancer, separators=(",", ":"))),
+    ]
 
 
 def _plugin_files(placement: Placement, problem: Problem) -> dict[str, str]:

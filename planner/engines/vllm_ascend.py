@@ -25,7 +25,11 @@ REPLICA_RULE = "fixed-by-source"  # replica ep_rank % n of each expert
 MAP_NAME = "expert_map.json"
 RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
-    Release("0.25.1", "its deprecation note, read", refused="static EPLB from an expert map is scheduled for removal in v0.25.1"),
+    Release(
+        "0.25.1",
+        "its deprecation note, read",
+        refused="static EPLB from an expert map is scheduled for removal in v0.25.1",
+    ),
 )
 
 
@@ -59,7 +63,9 @@ def limits(problem: Problem) -> list[Violation]:
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del model, slots
-    return [Violation("gpus", "vllm-ascend's expert map is for an EP size of more than 1")] if gpus == 1 else []
+    return (
+        [Violation("gpus", "vllm-ascend's expert map is for an EP size of more than 1")] if gpus == 1 else []
+    )
 
 
 def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
@@ -68,10 +74,17 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
     refuse_broken(placement, problem, limits(problem))
     notes += tuple(_notes(placement, problem))
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
-    launch = script.per_node(f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} NPUs", notes, problem.topology, commands)
+    launch = script.per_node(
+        f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} NPUs",
+        notes,
+        problem.topology,
+        commands,
+    )
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
     files = {MAP_NAME: map_text(rows, problem.model, problem.gpus), "launch.sh": launch}
-    return Emission(files, launch, notes, commands=tuple(node_command(words, accelerator="ascend") for words in commands))
+    return Emission(
+        files, launch, notes, commands=tuple(node_command(words, accelerator="ascend") for words in commands)
+    )
 
 
 def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> str:
@@ -80,7 +93,10 @@ def map_text(rows: Mapping[int, Sequence[int]], model: ModelSpec, gpus: int) -> 
         {
             "layer_id": number,
             "device_count": gpus,
-            "device_list": [{"device_id": rank, "device_expert": held} for rank, held in enumerate(np.reshape(rows[layer], (gpus, -1)).tolist())],
+            "device_list": [
+                {"device_id": rank, "device_expert": held}
+                for rank, held in enumerate(np.reshape(rows[layer], (gpus, -1)).tolist())
+            ],
         }
         for number, layer in enumerate(held_layers(model))
     ]
@@ -96,14 +112,30 @@ def read_map(value: Any) -> MapFile | None:
         return None
     count, layers = value.get("moe_layer_count"), value.get("layer_list")
     if not isinstance(layers, list) or not layers:
-        return MapFile(_KIND, (), "moe", problems=("layer_list must be a list with an entry for each MoE layer",))
-    problems = [] if type(count) is int and count == len(layers) else [f"moe_layer_count is {_shown(count)}, and layer_list has {len(layers)} entries"]
+        return MapFile(
+            _KIND, (), "moe", problems=("layer_list must be a list with an entry for each MoE layer",)
+        )
+    problems = (
+        []
+        if type(count) is int and count == len(layers)
+        else [f"moe_layer_count is {_shown(count)}, and layer_list has {len(layers)} entries"]
+    )
     rows = [(number, _row(entry, number, problems)) for number, entry in enumerate(layers)]
-    devices = {len(entry["device_list"]) for entry, (_, row) in zip(layers, rows, strict=True) if row is not None}
+    devices = {
+        len(entry["device_list"]) for entry, (_, row) in zip(layers, rows, strict=True) if row is not None
+    }
     if len(devices) > 1:
-        problems.append(f"layers have {', '.join(map(str, sorted(devices)))} devices; every layer needs as many")
+        problems.append(
+            f"layers have {', '.join(map(str, sorted(devices)))} devices; every layer needs as many"
+        )
     gpus = devices.pop() if len(devices) == 1 else None
-    return MapFile(_KIND, tuple((number, row) for number, row in rows if row is not None), "moe", gpus=gpus, problems=tuple(problems))
+    return MapFile(
+        _KIND,
+        tuple((number, row) for number, row in rows if row is not None),
+        "moe",
+        gpus=gpus,
+        problems=tuple(problems),
+    )
 
 
 _KIND = "vllm-ascend expert map"
@@ -117,17 +149,34 @@ def _row(entry: Any, number: int, problems: list[str]) -> list[Any] | None:
         problems.append(f"{where}: device_list must be a list with an entry for each device")
         return None
     if entry.get("layer_id") != number or type(entry["layer_id"]) is not int:
-        problems.append(f"{where}: layer_id is {_shown(entry.get('layer_id'))}; it counts MoE layers from 0, so {number} is expected")
+        problems.append(
+            f"{where}: layer_id is {_shown(entry.get('layer_id'))}; it counts MoE layers from 0, so {number} is expected"
+        )
     if entry.get("device_count") != len(devices):
-        problems.append(f"{where}: device_count is {_shown(entry.get('device_count'))}, and device_list has {len(devices)} entries")
-    held: list[Any] = [device.get("device_expert") if isinstance(device, dict) else None for device in devices]
-    wrong = next((rank for rank, experts in enumerate(held) if not isinstance(experts, list) or not experts or len(experts) != len(held[0])), None)
+        problems.append(
+            f"{where}: device_count is {_shown(entry.get('device_count'))}, and device_list has {len(devices)} entries"
+        )
+    held: list[Any] = [
+        device.get("device_expert") if isinstance(device, dict) else None for device in devices
+    ]
+    wrong = next(
+        (
+            rank
+            for rank, experts in enumerate(held)
+            if not isinstance(experts, list) or not experts or len(experts) != len(held[0])
+        ),
+        None,
+    )
     if wrong is not None:
-        problems.append(f"{where}, device {wrong}: device_expert must be a list of expert ids, as long on every device")
+        problems.append(
+            f"{where}, device {wrong}: device_expert must be a list of expert ids, as long on every device"
+        )
         return None
     for rank, device in enumerate(devices):
         if device.get("device_id") != rank:
-            problems.append(f"{where}, device {rank}: device_id is {_shown(device.get('device_id'))}; devices must be in rank order")
+            problems.append(
+                f"{where}, device {rank}: device_id is {_shown(device.get('device_id'))}; devices must be in rank order"
+            )
             break
     return [expert for experts in held for expert in experts]
 
@@ -139,8 +188,16 @@ def _shown(value: Any) -> str:
 def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     """One node's command, as bash words: vLLM's own flags, and the map in vllm-ascend's configuration."""
     words = serve_words(problem, model_path, node)
-    before, after = json.dumps({"eplb_config": {"expert_map_path": "@", "num_redundant_experts": problem.redundant}}, separators=(",", ":")).split("@")
-    return [*words, "--enable-expert-parallel", "--additional-config", f"'{before}'{script.PLAN_DIR}'/{MAP_NAME}{after}'"]
+    before, after = json.dumps(
+        {"eplb_config": {"expert_map_path": "@", "num_redundant_experts": problem.redundant}},
+        separators=(",", ":"),
+    ).split("@")
+    return [
+        *words,
+        "--enable-expert-parallel",
+        "--additional-config",
+        f"'{before}'{script.PLAN_DIR}'/{MAP_NAME}{after}'",
+    ]
 
 
 def _notes(placement: Placement, problem: Problem) -> list[str]:
@@ -150,6 +207,11 @@ def _notes(placement: Placement, problem: Problem) -> list[str]:
     ]
     default = default_placement(problem.model, problem.gpus, problem.redundant)
     for row, layer in enumerate(placement.layer_ids):
-        if layer in problem.model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any():
-            notes.append(f"WARNING: draft layer {layer}: {TITLE}'s map has no row for it and serves it in its default placement, not in the plan's")
+        if (
+            layer in problem.model.draft_layer_ids
+            and (placement.expert_LP[row] != default.expert_LP[row]).any()
+        ):
+            notes.append(
+                f"WARNING: draft layer {layer}: {TITLE}'s map has no row for it and serves it in its default placement, not in the plan's"
+            )
     return notes

@@ -18,7 +18,11 @@ PROGRAMS = (  # what the engine's command begins with, and what takes its place
     (("vllm", "serve"), ("python3", "-m", "dynamo.vllm", "--model")),
     (("trtllm-serve",), ("python3", "-m", "dynamo.trtllm", "--model")),
 )
-FLAGS = {"--tp_size": "--tensor-parallel-size", "--ep_size": "--expert-parallel-size", "--config": "--extra-engine-args"}  # of TensorRT-LLM
+FLAGS = {
+    "--tp_size": "--tensor-parallel-size",
+    "--ep_size": "--expert-parallel-size",
+    "--config": "--extra-engine-args",
+}  # of TensorRT-LLM
 MPI = "trtllm-llmapi-launch"
 
 
@@ -26,10 +30,22 @@ def write(job: Job) -> Launch:
     """The engine's script with dynamo's workers in it, and the frontend's, which runs once anywhere."""
     commands = {}
     for node, command in enumerate(job.commands):
-        setting = ["env", *(f"{name}={value}" for name, value in command.environment)] if command.environment else []
-        commands[shell.original_line(job, node)] = command_line([*setting, *worker_words(command.words, job.engine)])
-    notes = (f"start {FRONTEND} once, and {SCRIPT} on every node; both need the same discovery service (ETCD_ENDPOINTS, or DYN_DISCOVERY_BACKEND)",)
-    return Launch({SCRIPT: shell.script_text(job, commands), FRONTEND: _frontend()}, SCRIPT, (*notes, *shell.order_notes(job), *network_notes(job)))
+        setting = (
+            ["env", *(f"{name}={value}" for name, value in command.environment)]
+            if command.environment
+            else []
+        )
+        commands[shell.original_line(job, node)] = command_line(
+            [*setting, *worker_words(command.words, job.engine)]
+        )
+    notes = (
+        f"start {FRONTEND} once, and {SCRIPT} on every node; both need the same discovery service (ETCD_ENDPOINTS, or DYN_DISCOVERY_BACKEND)",
+    )
+    return Launch(
+        {SCRIPT: shell.script_text(job, commands), FRONTEND: _frontend()},
+        SCRIPT,
+        (*notes, *shell.order_notes(job), *network_notes(job)),
+    )
 
 
 def worker_words(words: Sequence[str], engine: str) -> list[str]:

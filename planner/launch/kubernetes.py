@@ -30,21 +30,35 @@ SET_LABEL = "leaderworkerset.sigs.k8s.io/name"
 def write(job: Job) -> Launch:
     counts = set(job.gpus_of_nodes)
     if len(counts) > 1:
-        raise BadInput(f"the nodes hold {', '.join(map(str, job.gpus_of_nodes))} GPUs; the pods of a LeaderWorkerSet ask for one number; use --launcher slurm")
+        raise BadInput(
+            f"the nodes hold {', '.join(map(str, job.gpus_of_nodes))} GPUs; the pods of a LeaderWorkerSet ask for one number; use --launcher slurm"
+        )
     if job.per_gpu:
-        raise BadInput(f"{job.engine} starts its ranks of several nodes by MPI, which a LeaderWorkerSet does not; use --launcher slurm")
+        raise BadInput(
+            f"{job.engine} starts its ranks of several nodes by MPI, which a LeaderWorkerSet does not; use --launcher slurm"
+        )
     if not job.image:
         raise BadInput("--launcher kubernetes needs --image, the container image that holds the engine")
     files = {**job.files, SCRIPT: shell.script_text(job)}
     size = sum(len(text.encode()) for text in files.values())
     if size > LARGEST_CONFIG_BYTES:
-        raise BadInput(f"the files have {size:,} bytes, a ConfigMap holds {LARGEST_CONFIG_BYTES:,}; use --launcher shell and a volume that the pods share")
+        raise BadInput(
+            f"the files have {size:,} bytes, a ConfigMap holds {LARGEST_CONFIG_BYTES:,}; use --launcher shell and a volume that the pods share"
+        )
     texts = [_yaml(value) for value in (_config_map(job, files), _set(job, sorted(files)))]
-    notes = [f"start it by: kubectl apply --server-side -f {MANIFEST} (a client-side apply keeps a copy in an annotation, which large maps outgrow)"]
-    notes += ["the pods ask for GPUs alone: add your cluster's RDMA resource or host network, and a Service for the leader's port"]
+    notes = [
+        f"start it by: kubectl apply --server-side -f {MANIFEST} (a client-side apply keeps a copy in an annotation, which large maps outgrow)"
+    ]
+    notes += [
+        "the pods ask for GPUs alone: add your cluster's RDMA resource or host network, and a Service for the leader's port"
+    ]
     if job.nodes > 1 and not job.hosts:
-        notes.append("the plan names no hosts: the scheduler chooses which one each node of the plan is; give --hosts to bind them")
-    return Launch({SCRIPT: files[SCRIPT], MANIFEST: "---\n".join(texts)}, MANIFEST, (*notes, *network_notes(job)))
+        notes.append(
+            "the plan names no hosts: the scheduler chooses which one each node of the plan is; give --hosts to bind them"
+        )
+    return Launch(
+        {SCRIPT: files[SCRIPT], MANIFEST: "---\n".join(texts)}, MANIFEST, (*notes, *network_notes(job))
+    )
 
 
 def object_name(job: Job) -> str:
@@ -71,7 +85,10 @@ def _set(job: Job, names: Sequence[str]) -> dict[str, Any]:
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
-        "metadata": {"name": object_name(job), **({"annotations": {EXCLUSIVE: CLIQUE}} if one_domain else {})},
+        "metadata": {
+            "name": object_name(job),
+            **({"annotations": {EXCLUSIVE: CLIQUE}} if one_domain else {}),
+        },
         "spec": {"replicas": 1, "leaderWorkerTemplate": template},
     }
 
@@ -88,17 +105,27 @@ def _pod(job: Job, names: Sequence[str], hosts: Sequence[str]) -> dict[str, Any]
         "volumeMounts": [{"name": "plan", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - the pod's own
     }
     items = [{"key": _key(name), "path": name} for name in names if name != EMITTED_PLAN]
-    volumes = [{"name": "plan", "configMap": {"name": object_name(job), "items": items}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    volumes = [
+        {"name": "plan", "configMap": {"name": object_name(job), "items": items}},
+        {"name": "shm", "emptyDir": {"medium": "Memory"}},
+    ]
     return {"spec": {"containers": [container], "volumes": volumes, "affinity": _affinity(job, hosts)}}
 
 
 def _affinity(job: Job, hosts: Sequence[str]) -> dict[str, Any]:
     """One pod a host, and only on these hosts. A field selector takes one name, so that each host is a term of its own."""
-    alone = {"labelSelector": {"matchLabels": {SET_LABEL: object_name(job)}}, "topologyKey": "kubernetes.io/hostname"}
+    alone = {
+        "labelSelector": {"matchLabels": {SET_LABEL: object_name(job)}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     found: dict[str, Any] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [host]}]} for host in hosts]
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [host]}]} for host in hosts
+    ]
     if terms:
-        found["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        found["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
     return found
 
 
@@ -106,7 +133,13 @@ def _start(job: Job) -> str:
     lines = ["set -euo pipefail", f"export PLAN_DIR={MOUNT}", 'export HEAD_ADDRESS="$LWS_LEADER_ADDRESS"']
     if job.hosts:
         arms = [f"{host}) NODE_RANK={node} ;;" for node, host in enumerate(job.hosts)]
-        lines += ['case "$NODE_NAME" in', *arms, '*) echo "$NODE_NAME is not a host of this plan" >&2; exit 2 ;;', "esac", "export NODE_RANK"]
+        lines += [
+            'case "$NODE_NAME" in',
+            *arms,
+            '*) echo "$NODE_NAME is not a host of this plan" >&2; exit 2 ;;',
+            "esac",
+            "export NODE_RANK",
+        ]
     else:
         lines.append('export NODE_RANK="$LWS_WORKER_INDEX"')
     return "\n".join([*lines, f"exec bash {MOUNT}/{SCRIPT}", ""])
@@ -125,5 +158,10 @@ def _yaml(value: dict[str, Any]) -> str:
             del data
             return True
 
-    Blocks.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None))
+    Blocks.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar(
+            "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+        ),
+    )
     return str(yaml.dump(value, Dumper=Blocks, sort_keys=False, width=1000))

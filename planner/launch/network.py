@@ -22,17 +22,27 @@ def network_lines(job: Job) -> list[str]:
         lines += [_export("NVSHMEM_REMOTE_TRANSPORT", "ibgda"), _export("NVSHMEM_IB_ENABLE_IBGDA", "true")]
     cards = [_verbs_names(node) for node in job.topology.nodes]
     if not all(cards):
-        return [*lines, "# NCCL_IB_HCA and NVSHMEM_HCA_LIST are not set: the topology does not name every node's RDMA devices"]
+        return [
+            *lines,
+            "# NCCL_IB_HCA and NVSHMEM_HCA_LIST are not set: the topology does not name every node's RDMA devices",
+        ]
     if len(set(cards)) == 1:
         return [*lines, *_card_lines(cards[0])]
     if job.per_gpu:
-        return [*lines, "# NCCL_IB_HCA and NVSHMEM_HCA_LIST are not set: the nodes' RDMA devices have different names"]
+        return [
+            *lines,
+            "# NCCL_IB_HCA and NVSHMEM_HCA_LIST are not set: the nodes' RDMA devices have different names",
+        ]
     arms = [f"{node}) {'; '.join(_card_lines(names))} ;;" for node, names in enumerate(cards)]
     return [*lines, 'case "${NODE_RANK:-}" in', *arms, "esac"]
 
 
 def network_notes(job: Job) -> tuple[str, ...]:
-    if job.nodes == 1 or job.accelerator != "nvidia" or all(_verbs_names(node) for node in job.topology.nodes):
+    if (
+        job.nodes == 1
+        or job.accelerator != "nvidia"
+        or all(_verbs_names(node) for node in job.topology.nodes)
+    ):
         return ()
     return (
         "the topology names no RDMA device of some node, so NCCL and NVSHMEM choose their cards themselves; `moeplan probe` on each host records the names",

@@ -28,17 +28,30 @@ def find_launcher(name: str) -> Launcher:
 
 def _launchers() -> dict[str, Launcher]:
     """Every module here that has a NAME is a launcher; the others are what launchers share."""
-    return {module.NAME: cast("Launcher", module) for module in modules_with("planner.launch", "NAME").values()}
+    return {
+        module.NAME: cast("Launcher", module) for module in modules_with("planner.launch", "NAME").values()
+    }
 
 
-def job_for(emission: Emission, problem: Problem, engine: str, hosts: Sequence[str] = (), image: str | None = None) -> Job:
+def job_for(
+    emission: Emission, problem: Problem, engine: str, hosts: Sequence[str] = (), image: str | None = None
+) -> Job:
     """What is to be started of an emission. BadInput where its engine starts nothing."""
     found, topology = find_engine(engine), problem.topology
     if not emission.commands:
         raise BadInput(f"{found.TITLE} has no command that moeplan writes; there is nothing to launch")
     title = f"{found.TITLE} {found.VERSION}, {problem.model.name} on {problem.gpus} GPUs"
     transport = found.transport(problem.workload.phase, topology, problem.model)
-    return Job(title, engine, topology, transport, emission.files, emission.commands, hosts_of(topology, hosts), image)
+    return Job(
+        title,
+        engine,
+        topology,
+        transport,
+        emission.files,
+        emission.commands,
+        hosts_of(topology, hosts),
+        image,
+    )
 
 
 def launched(emission: Emission, job: Job, launcher: str) -> Emission:
@@ -50,7 +63,9 @@ def launched(emission: Emission, job: Job, launcher: str) -> Emission:
         )
     written = found.write(job)
     files = {**emission.files, **written.files}
-    return replace(emission, files=files, launch=files[written.first], notes=(*emission.notes, *written.notes))
+    return replace(
+        emission, files=files, launch=files[written.first], notes=(*emission.notes, *written.notes)
+    )
 
 
 def hosts_of(topology: Topology, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -59,5 +74,7 @@ def hosts_of(topology: Topology, given: Sequence[str] = ()) -> tuple[str, ...]:
     bad = [name for name in names if not _HOST.fullmatch(name)]
     if given and (bad or len(set(names)) != len(names) or len(names) != topology.node_count):
         fault = f"{bad[0]!r} is no host name" if bad else f"{len(set(names))} distinct names"
-        raise BadInput(f"--hosts: {fault}; give the plan's {topology.node_count} hosts in its node order, like node66,node7")
+        raise BadInput(
+            f"--hosts: {fault}; give the plan's {topology.node_count} hosts in its node order, like node66,node7"
+        )
     return () if bad or len(set(names)) != len(names) else names

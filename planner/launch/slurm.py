@@ -17,8 +17,12 @@ LIVE_SECONDS = 120
 def write(job: Job) -> Launch:
     notes = [f"submit from the folder of the files, which every node must reach: sbatch {BATCH}"]
     if job.nodes > 1 and not job.hosts:
-        notes.append("the plan names no hosts: Slurm chooses them, in its own order; give --hosts to fix which host is which node of the plan")
-    return Launch({SCRIPT: shell.script_text(job), BATCH: batch_text(job)}, BATCH, (*notes, *network_notes(job)))
+        notes.append(
+            "the plan names no hosts: Slurm chooses them, in its own order; give --hosts to fix which host is which node of the plan"
+        )
+    return Launch(
+        {SCRIPT: shell.script_text(job), BATCH: batch_text(job)}, BATCH, (*notes, *network_notes(job))
+    )
 
 
 def batch_text(job: Job) -> str:
@@ -57,7 +61,9 @@ def batch_text(job: Job) -> str:
         "",
         f'export SLURM_HOSTFILE="$FOLDER/{"ranks" if job.per_gpu else "nodes"}"',
         f"srun{mpi} --nodes={job.nodes} --ntasks={tasks} --distribution=arbitrary --cpu-bind=none --kill-on-bad-exit=1 \\",
-        f'    bash -c \'NODE_RANK="$SLURM_PROCID" {start}\' moeplan "$@"' if not job.per_gpu else f"    bash -c '{start}' moeplan \"$@\"",
+        f'    bash -c \'NODE_RANK="$SLURM_PROCID" {start}\' moeplan "$@"'
+        if not job.per_gpu
+        else f"    bash -c '{start}' moeplan \"$@\"",
         "",
     ]
     return "\n".join(lines)

@@ -11,4 +11,22 @@ from planner.load.read import read_load
 from planner.load.rows import spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
 
-__all__ = ["TORCH_SUFFIXES", "LoadProfile", "SlotMap", "Trace", "capacity_report", "drawn_trace", "merge_windows", "parse_share", "read_load", "read_torch", "shipped_load", "slot_map", "spans", "split_notes", "split_windows", "uniform_load", "window_groups"]
+__all__ = [
+    "TORCH_SUFFIXES",
+    "LoadProfile",
+    "SlotMap",
+    "Trace",
+    "capacity_report",
+    "drawn_trace",
+    "merge_windows",
+    "parse_share",
+    "read_load",
+    "read_torch",
+    "shipped_load",
+    "slot_map",
+    "spans",
+    "split_notes",
+    "split_windows",
+    "uniform_load",
+    "window_groups",
+]

@@ -58,7 +58,9 @@ def _deepspeed_flags(model: ModelSpec, ep: int, factor: float) -> str:
 
 def _tutel_flags(model: ModelSpec, ep: int, factor: float) -> str:
     gate = f"{{'type': 'top', 'k': {model.top_k}, 'capacity_factor': {factor:g}}}"
-    return f"moe_layer(gate_type={gate}, experts={{'num_experts_per_device': {model.experts // ep}, ...}}, ...)"
+    return (
+        f"moe_layer(gate_type={gate}, experts={{'num_experts_per_device': {model.experts // ep}, ...}}, ...)"
+    )
 
 
 ENGINES = (  # formulas read in the releases named; none was run
@@ -110,9 +112,15 @@ class CapacityReport:
         lines = [f"dropped assignments, {self.tokens} tokens a rank and step: mean over layers, worst layer"]
         for found in self.engines:
             lines.append(found.engine.title)
-            lines += [f"  factor {drop.factor:<5g} capacity {drop.capacity:<6} {self._shares(drop)}" for drop in found.by_factor]
+            lines += [
+                f"  factor {drop.factor:<5g} capacity {drop.capacity:<6} {self._shares(drop)}"
+                for drop in found.by_factor
+            ]
             if found.chosen:
-                lines += [f"  every layer within {self.target:.3%}: factor {found.chosen.factor:g}, {self._shares(found.chosen)}", f"  {found.flags}"]
+                lines += [
+                    f"  every layer within {self.target:.3%}: factor {found.chosen.factor:g}, {self._shares(found.chosen)}",
+                    f"  {found.flags}",
+                ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
     def _shares(self, drop: Drop) -> str:
@@ -137,11 +145,15 @@ class CapacityReport:
         }
 
 
-def capacity_report(model: ModelSpec, load: LoadProfile, ep: int, tokens: int, target: float | None = None) -> CapacityReport:
+def capacity_report(
+    model: ModelSpec, load: LoadProfile, ep: int, tokens: int, target: float | None = None
+) -> CapacityReport:
     """Drops of every engine by factor. BadInput for an EP size that does not divide the experts, Infeasible for a target that no factor keeps."""
     if ep < 1 or model.experts % ep:
         sizes = ", ".join(str(size) for size in range(1, model.experts + 1) if model.experts % size == 0)
-        raise BadInput(f"--ep {ep}: these engines place {model.experts} experts in equal blocks without replicas; use one of {sizes}")
+        raise BadInput(
+            f"--ep {ep}: these engines place {model.experts} experts in equal blocks without replicas; use one of {sizes}"
+        )
     if tokens < 1:
         raise BadInput(f"--tokens-per-rank {tokens}: it must be at least 1")
     if target is not None and not 0 < target < 1:
@@ -151,14 +163,20 @@ def capacity_report(model: ModelSpec, load: LoadProfile, ep: int, tokens: int, t
     def drop(engine: CapacityEngine, factor: float) -> Drop:
         capacity = engine.capacity(tokens, model, factor)
         dropped_L = (weight_WL * dropped_share(share_WLE, tokens, model.top_k, capacity)).sum(axis=0)
-        return Drop(factor, capacity, tuple(dropped_L.tolist()), capacity * model.experts / (tokens * model.top_k))
+        return Drop(
+            factor, capacity, tuple(dropped_L.tolist()), capacity * model.experts / (tokens * model.top_k)
+        )
 
     engines = []
     for engine in ENGINES:
         chosen = _least(engine, model, tokens, target, drop) if target is not None else None
         flags = engine.flags(model, ep, chosen.factor) if chosen else None
         engines.append(EngineDrops(engine, tuple(drop(engine, factor) for factor in FACTORS), chosen, flags))
-    notes = ("expected values: the tokens of a step are taken for independent draws from each window's shares", *joined, *load.notes)
+    notes = (
+        "expected values: the tokens of a step are taken for independent draws from each window's shares",
+        *joined,
+        *load.notes,
+    )
     return CapacityReport(load.layer_ids, tokens, target, tuple(engines), notes)
 
 
@@ -191,13 +209,21 @@ def parse_share(text: str) -> float:
         raise BadInput(f"--target {text!r} is not a share; write it like 0.1% or 0.001") from None
 
 
-def _least(engine: CapacityEngine, model: ModelSpec, tokens: int, target: float, drop: Callable[[CapacityEngine, float], Drop]) -> Drop:
+def _least(
+    engine: CapacityEngine,
+    model: ModelSpec,
+    tokens: int,
+    target: float,
+    drop: Callable[[CapacityEngine, float], Drop],
+) -> Drop:
     """Capacity never falls as the factor grows, so the least factor can be found by halving."""
     low, high = 0, STEP
     while drop(engine, high / STEP).worst > target:
         low, high = high, high * 2
         if engine.capacity(tokens, model, low / STEP) >= tokens:
-            raise Infeasible(f"no factor keeps the drop of {engine.title} within {target:.3%}; leave the factor out, which drops nothing")
+            raise Infeasible(
+                f"no factor keeps the drop of {engine.title} within {target:.3%}; leave the factor out, which drops nothing"
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if drop(engine, middle / STEP).worst <= target else (middle, high)
@@ -206,10 +232,14 @@ def _least(engine: CapacityEngine, model: ModelSpec, tokens: int, target: float,
 
 def _window_shares(load: LoadProfile) -> tuple[Shares, Shares, Sequence[str]]:
     """Shares [W, L, E], each window's weight in its layer [W, L], and a note where windows were joined. A layer without signal is even."""
-    starts = np.unique(np.linspace(0, load.windows, min(load.windows, MOST_WINDOWS), endpoint=False).astype(int))
+    starts = np.unique(
+        np.linspace(0, load.windows, min(load.windows, MOST_WINDOWS), endpoint=False).astype(int)
+    )
     counts_WLE = np.add.reduceat(load.tokens_WLE, starts, axis=0).astype(np.float64)
     sums_WL = counts_WLE.sum(axis=2)
-    share_WLE = np.where(sums_WL[..., None] > 0, counts_WLE / np.maximum(sums_WL, 1)[..., None], 1 / load.experts)
+    share_WLE = np.where(
+        sums_WL[..., None] > 0, counts_WLE / np.maximum(sums_WL, 1)[..., None], 1 / load.experts
+    )
     total_L = sums_WL.sum(axis=0)
     weight_WL = np.where(total_L > 0, sums_WL / np.maximum(total_L, 1), 1 / len(starts))
     joined = [f"{load.windows} windows were joined to {len(starts)}"] if len(starts) < load.windows else []
@@ -217,5 +247,9 @@ def _window_shares(load: LoadProfile) -> tuple[Shares, Shares, Sequence[str]]:
 
 
 def _plain(drop: Drop) -> dict[str, Any]:
-    shares = {"dropped": drop.dropped, "worst_layer_dropped": drop.worst, "dropped_per_layer": list(drop.dropped_L)}
+    shares = {
+        "dropped": drop.dropped,
+        "worst_layer_dropped": drop.worst,
+        "dropped_per_layer": list(drop.dropped_L),
+    }
     return {"factor": drop.factor, "capacity": drop.capacity, "padding": drop.padding, **shares}

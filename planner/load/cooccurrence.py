@@ -21,13 +21,21 @@ def drawn_trace(together_LEE: Counts, tokens_WLE: Counts, layer_ids: tuple[int, 
     share_W = tokens_WLE.sum(axis=(1, 2)) / max(tokens_WLE.sum(), 1)
     lengths = np.maximum(np.rint(share_W * TOKENS).astype(np.int64), 1)
     drawn = [
-        drawn_tokens(together_EE, tokens_WLE[:, row].sum(axis=0), top_k, int(lengths.sum()), np.random.default_rng(layer_id))
+        drawn_tokens(
+            together_EE,
+            tokens_WLE[:, row].sum(axis=0),
+            top_k,
+            int(lengths.sum()),
+            np.random.default_rng(layer_id),
+        )
         for row, (layer_id, together_EE) in enumerate(zip(layer_ids, together_LEE, strict=True))
     ]
     return Trace(np.array(drawn, dtype=np.int32), tuple(lengths.tolist()))
 
 
-def drawn_tokens(together_EE: Counts, counts_E: Counts, top_k: int, tokens: int, random: np.random.Generator) -> Ids:
+def drawn_tokens(
+    together_EE: Counts, counts_E: Counts, top_k: int, tokens: int, random: np.random.Generator
+) -> Ids:
     """experts_TK of tokens drawn by Gibbs sampling: an expert is the likelier, the more often it was chosen beside the others of the token.
 
     >>> pairs = 90000 * np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])
@@ -36,16 +44,22 @@ def drawn_tokens(together_EE: Counts, counts_E: Counts, top_k: int, tokens: int,
     """
     experts = len(counts_E)
     chance_E = np.clip(top_k * (counts_E + 1e-3) / (counts_E + 1e-3).sum(), 1e-9, 1 - 1e-9)
-    seen = max(float(together_EE.sum() - np.trace(together_EE)) / (top_k * (top_k - 1)), 1.0)  # tokens that the pairs were counted over
+    seen = max(
+        float(together_EE.sum() - np.trace(together_EE)) / (top_k * (top_k - 1)), 1.0
+    )  # tokens that the pairs were counted over
     pair_EE = (together_EE + LIKE_ONE * np.outer(chance_E, chance_E)) / (seen + LIKE_ONE)
     lift_EE = np.log(pair_EE / np.outer(chance_E, chance_E))
     np.fill_diagonal(lift_EE, -np.inf)  # nobody is chosen twice
     field_E = np.log(chance_E / (1 - chance_E))
-    experts_TK = np.argsort(-(np.log(chance_E) + random.gumbel(size=(tokens, experts))), axis=1, kind="stable")[:, :top_k]
+    experts_TK = np.argsort(
+        -(np.log(chance_E) + random.gumbel(size=(tokens, experts))), axis=1, kind="stable"
+    )[:, :top_k]
     for sweep in range(SWEEPS):
         for k in range(top_k):
             others_TK = np.delete(experts_TK, k, axis=1)
-            experts_TK[:, k] = _chosen_T(field_E + sum(lift_EE[others_TK[:, j]] for j in range(top_k - 1)), random)
+            experts_TK[:, k] = _chosen_T(
+                field_E + sum(lift_EE[others_TK[:, j]] for j in range(top_k - 1)), random
+            )
         if sweep < SWEEPS - 2:
             came_E = np.bincount(experts_TK.ravel(), minlength=experts) / tokens
             field_E += np.log((chance_E + 1 / tokens) / (came_E + 1 / tokens)) / 2
@@ -59,12 +73,20 @@ def _chosen_T(weight_TE: npt.NDArray[np.float64], random: np.random.Generator) -
     return np.asarray((cumulated_TE <= drawn_T1).sum(axis=1).clip(max=weight_TE.shape[1] - 1))
 
 
-def check_pairs(together_LEE: npt.NDArray[np.generic], path: str, layer_ids: tuple[int, ...], experts: int) -> Counts:
+def check_pairs(
+    together_LEE: npt.NDArray[np.generic], path: str, layer_ids: tuple[int, ...], experts: int
+) -> Counts:
     """Symmetric whole counts [L, E, E]; BadInput names layer, experts and values of what is not."""
     if together_LEE.shape != (len(layer_ids), experts, experts):
-        raise BadInput(f"{path}: co-occurrence counts have shape {list(together_LEE.shape)}; expected [{len(layer_ids)}, {experts}, {experts}]")
-    if together_LEE.dtype.kind not in "iuf" or (together_LEE.dtype.kind == "f" and not (np.mod(together_LEE, 1) == 0).all()):
-        raise BadInput(f"{path}: co-occurrence counts must be whole numbers; their array is of type {together_LEE.dtype}")
+        raise BadInput(
+            f"{path}: co-occurrence counts have shape {list(together_LEE.shape)}; expected [{len(layer_ids)}, {experts}, {experts}]"
+        )
+    if together_LEE.dtype.kind not in "iuf" or (
+        together_LEE.dtype.kind == "f" and not (np.mod(together_LEE, 1) == 0).all()
+    ):
+        raise BadInput(
+            f"{path}: co-occurrence counts must be whole numbers; their array is of type {together_LEE.dtype}"
+        )
     whole_LEE = together_LEE.astype(np.int64)
     bad = np.argwhere((whole_LEE < 0) | (whole_LEE != whole_LEE.transpose(0, 2, 1)))
     if len(bad):

@@ -69,7 +69,9 @@ def _recording(path: str, names: list[str], cells: _Cells, experts: int) -> Reco
     if len(distinct) < len(flat_N):
         window, row, expert = np.unravel_index(distinct[times > 1][0], shape)
         where = f"window {names[window]!r}, " if names else ""
-        raise BadInput(f"{path}: {where}layer {layer_ids[row]}, expert {expert} has more than one row; give the parts as separate files or add a window column")
+        raise BadInput(
+            f"{path}: {where}layer {layer_ids[row]}, expert {expert} has more than one row; give the parts as separate files or add a window column"
+        )
     values = np.zeros(shape, dtype=cells.counts_N.dtype)
     values.reshape(-1)[flat_N] = cells.counts_N
     return Recording(path, values, layer_ids=tuple(layer_ids.tolist()), window_names=tuple(names))
@@ -84,17 +86,23 @@ def _expert_columns(header: list[str], path: Path) -> list[str]:
     matches = {name: re.fullmatch(r"(?:e|expert_?)?([0-9]{1,6})", name.lower()) for name in header}
     unknown = [name for name, match in matches.items() if match is None]
     if unknown or not header:
-        raise BadInput(f"{path}: column {(unknown or ['none'])[0]!r} is not known; the header is layer_id,expert_id,count[,window] or layer,e0,e1,...[,window]")
+        raise BadInput(
+            f"{path}: column {(unknown or ['none'])[0]!r} is not known; the header is layer_id,expert_id,count[,window] or layer,e0,e1,...[,window]"
+        )
     column_of = {int(match[1]): name for name, match in matches.items() if match}
     if sorted(column_of) != list(range(len(header))):
-        raise BadInput(f"{path}: {len(header)} expert columns must be numbered 0..{len(header) - 1}, each once; got {', '.join(header[:12])}")
+        raise BadInput(
+            f"{path}: {len(header)} expert columns must be numbered 0..{len(header) - 1}, each once; got {', '.join(header[:12])}"
+        )
     return [column_of[expert] for expert in range(len(header))]
 
 
 def _ids(cells: list[str], path: Path, column: str) -> Ids:
     for row, cell in enumerate(cells):
         if not (cell.isascii() and cell.isdecimal() and len(cell) < 10):
-            raise BadInput(f"{path}: data row {row + 1}: {column} is {cell!r}; expected a whole number from 0")
+            raise BadInput(
+                f"{path}: data row {row + 1}: {column} is {cell!r}; expected a whole number from 0"
+            )
     return np.array([int(cell) for cell in cells], dtype=np.int64)
 
 
@@ -107,4 +115,6 @@ def _numbers(cells: list[str], path: Path) -> Array:
     try:
         return np.array([float(cell) for cell in cells])
     except ValueError as error:
-        raise BadInput(f"{path}: the count {str(error).rpartition(': ')[2]} is no number; expected a whole number") from error
+        raise BadInput(
+            f"{path}: the count {str(error).rpartition(': ')[2]} is no number; expected a whole number"
+        ) from error

@@ -21,7 +21,9 @@ def odd_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...], mode
         return []
     window, row = (int(index) for index in odd[0])
     more = f" (and {len(odd) - 1} more totals)" if len(odd) > 1 else ""
-    what = f"{totals_WL[window, row]} assignments are no multiple of the {model.top_k} that each token has{more}"
+    what = (
+        f"{totals_WL[window, row]} assignments are no multiple of the {model.top_k} that each token has{more}"
+    )
     why = "tokens are counted in part (dropped entries, padding, a missing rank, another top_k), or the counts were scaled"
     return [f"{source}: window {window}, layer {layer_ids[row]}: {what}; {why}"]
 
@@ -31,7 +33,12 @@ def suspect_windows(source: str, tokens_WLE: Counts, model: ModelSpec) -> list[s
     totals_WL = tokens_WLE.sum(axis=2)
     heard_WL = totals_WL > 0
     alike_WL = (np.count_nonzero(tokens_WLE, axis=2) == model.top_k) | ~heard_WL
-    alike_W = alike_WL.all(axis=1) & heard_WL.any(axis=1) & (totals_WL.max(axis=1) >= FEWEST_TOKENS * model.top_k) & (model.top_k < model.experts)
+    alike_W = (
+        alike_WL.all(axis=1)
+        & heard_WL.any(axis=1)
+        & (totals_WL.max(axis=1) >= FEWEST_TOKENS * model.top_k)
+        & (model.top_k < model.experts)
+    )
     notes = []
     if alike_W.any():
         notes.append(

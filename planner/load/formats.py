@@ -48,11 +48,17 @@ class Recording:
     source: str = ""  # a publication the file names
     notes: tuple[str, ...] = ()
     logical: bool = False  # the ids are known to be of experts, never of slots
-    together_LEE: Array | None = None  # beside counts: tokens that chose two experts together, summed over windows
+    together_LEE: Array | None = (
+        None  # beside counts: tokens that chose two experts together, summed over windows
+    )
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or 0 in self.values.shape:
-            what = "a trace needs the axes [layer, token, k]" if self.is_trace else "counts need the axes [layer, expert] or [window, layer, expert]"
+            what = (
+                "a trace needs the axes [layer, token, k]"
+                if self.is_trace
+                else "counts need the axes [layer, expert] or [window, layer, expert]"
+            )
             raise BadInput(f"{self.path}: {what}, none empty; got shape {list(self.values.shape)}")
         if self.phase not in ("prefill", "decode", "unknown"):
             raise BadInput(f"{self.path}: phase {self.phase!r} is not prefill, decode or unknown")
@@ -63,14 +69,18 @@ class Recording:
             )
         windows = len(self.sequence_lengths or (0,)) if self.is_trace else len(self.values)
         if self.window_names and len(self.window_names) != windows:
-            raise BadInput(f"{self.path}: {windows} windows need as many names in 'windows'; got {len(self.window_names)}")
+            raise BadInput(
+                f"{self.path}: {windows} windows need as many names in 'windows'; got {len(self.window_names)}"
+            )
 
 
 def check_size(path: str, *axes: int) -> None:
     """BadInput where int64 counts with these axes would be larger than any file we read."""
     size = int(np.prod(np.array(axes, dtype=object))) * 8
     if size > LARGEST_FILE_BYTES:
-        raise BadInput(f"{path}: windows x layers x experts = {' x '.join(map(str, axes))} take {size:,} bytes; record fewer windows or merge them")
+        raise BadInput(
+            f"{path}: windows x layers x experts = {' x '.join(map(str, axes))} take {size:,} bytes; record fewer windows or merge them"
+        )
 
 
 def read_tree_recording(path: Path) -> Recording:
@@ -85,9 +95,13 @@ def read_tree_recording(path: Path) -> Recording:
             raise BadInput(f"{path}: 'counts' is keyed by layer id, so 'layer_ids' must be left out")
         counts, layer_ids = list(counts.values()), [int(key) for key in counts]
     elif isinstance(counts, dict):
-        raise BadInput(f"{path}: the keys of 'counts' must be layer ids (whole numbers); got {next(iter(counts), 'none')!r}")
+        raise BadInput(
+            f"{path}: the keys of 'counts' must be layer ids (whole numbers); got {next(iter(counts), 'none')!r}"
+        )
     if counts is None and "trace" not in tree:
-        raise BadInput(f"{path}: neither 'counts' nor 'trace' is there; known keys are {', '.join(TREE_KEYS)}")
+        raise BadInput(
+            f"{path}: neither 'counts' nor 'trace' is there; known keys are {', '.join(TREE_KEYS)}"
+        )
     both = counts is not None and "trace" in tree
     name, nested = ("trace", tree["trace"]) if counts is None else ("counts", counts)
     return Recording(
@@ -100,7 +114,10 @@ def read_tree_recording(path: Path) -> Recording:
         window_unit=tree.get("window_unit", ""),
         phase=tree.get("phase", "unknown"),
         source=tree.get("source", ""),
-        notes=(*map(str, tree.get("notes", ())), *((f"{path}: holds counts and a trace; the counts are used",) if both else ())),
+        notes=(
+            *map(str, tree.get("notes", ())),
+            *((f"{path}: holds counts and a trace; the counts are used",) if both else ()),
+        ),
     )
 
 
@@ -108,9 +125,15 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
     """An .npz or .npy file. A lone array of fitting shape is accepted under any name."""
     arrays = read_npz(path)
     counts, trace = _named(arrays, COUNTS_NAMES), _named(arrays, TRACE_NAMES)
-    layers, lengths, together = (_named(arrays, names) for names in (LAYER_NAMES, LENGTHS_NAMES, TOGETHER_NAMES))
+    layers, lengths, together = (
+        _named(arrays, names) for names in (LAYER_NAMES, LENGTHS_NAMES, TOGETHER_NAMES)
+    )
     if counts is None and trace is None:
-        rest = [array for name, array in arrays.items() if name not in LAYER_NAMES + LENGTHS_NAMES + TOGETHER_NAMES and array.dtype.kind != "U"]
+        rest = [
+            array
+            for name, array in arrays.items()
+            if name not in LAYER_NAMES + LENGTHS_NAMES + TOGETHER_NAMES and array.dtype.kind != "U"
+        ]
         last = rest[0].shape[-1] if len(rest) == 1 and rest[0].ndim in (2, 3) else None
         if last == model.experts:
             counts = rest[0]
@@ -135,7 +158,11 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
         together_LEE=together if counts is not None else None,
         notes=(
             *_words(arrays, "notes"),
-            *((f"{path}: holds counts and a trace; the counts are used",) if counts is not None and trace is not None else ()),
+            *(
+                (f"{path}: holds counts and a trace; the counts are used",)
+                if counts is not None and trace is not None
+                else ()
+            ),
         ),
     )
 
@@ -155,15 +182,23 @@ def _with_windows(values: Array, name: str) -> Array:
 
 
 def _is_by_layer(tree: object) -> bool:
-    return isinstance(tree, dict) and bool(tree) and all(str(key).isdecimal() and len(str(key)) < 10 for key in tree)
+    return (
+        isinstance(tree, dict)
+        and bool(tree)
+        and all(str(key).isdecimal() and len(str(key)) < 10 for key in tree)
+    )
 
 
 def _array(nested: object, path: str, name: str) -> Array:
     try:
         array = np.array(nested)
-        return array if array.dtype.kind in "iuf" else np.array(nested, dtype=object)  # keeps a text or null apart from the numbers beside it
+        return (
+            array if array.dtype.kind in "iuf" else np.array(nested, dtype=object)
+        )  # keeps a text or null apart from the numbers beside it
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadInput(f"{path}: '{name}' is not made of equally long lists of numbers; a row may be cut short") from error
+        raise BadInput(
+            f"{path}: '{name}' is not made of equally long lists of numbers; a row may be cut short"
+        ) from error
 
 
 def _whole_numbers(value: object, path: str, name: str) -> tuple[int, ...] | None:
@@ -171,7 +206,13 @@ def _whole_numbers(value: object, path: str, name: str) -> tuple[int, ...] | Non
     if value is None:
         return None
     array = value if isinstance(value, np.ndarray) else _array(value, path, name)
-    if array.ndim != 1 or not len(array) or array.dtype.kind not in "iu" or (array < 0).any() or (array > 1 << 40).any():
+    if (
+        array.ndim != 1
+        or not len(array)
+        or array.dtype.kind not in "iu"
+        or (array < 0).any()
+        or (array > 1 << 40).any()
+    ):
         raise BadInput(f"{path}: '{name}' must be a list of whole numbers from 0; got {_short(array)}")
     return tuple(array.tolist())
 

@@ -26,9 +26,13 @@ class Trace:
 
     def __post_init__(self) -> None:
         if self.experts_LTK.ndim != 3:
-            raise BadInput(f"a trace has the axes [layer, token, k]; this one has shape {list(self.experts_LTK.shape)}")
+            raise BadInput(
+                f"a trace has the axes [layer, token, k]; this one has shape {list(self.experts_LTK.shape)}"
+            )
         if sum(self.sequence_lengths) != self.experts_LTK.shape[1]:
-            raise BadInput(f"sequence lengths sum to {sum(self.sequence_lengths)}, the trace holds {self.experts_LTK.shape[1]} tokens")
+            raise BadInput(
+                f"sequence lengths sum to {sum(self.sequence_lengths)}, the trace holds {self.experts_LTK.shape[1]} tokens"
+            )
         self.experts_LTK.flags.writeable = False
 
     @property
@@ -51,20 +55,28 @@ class LoadProfile:
     source: str  # the file or publication
     window_unit: str = "window"  # what one window is: a step, a minute, a domain, a sequence
     window_names: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()  # of each window: the file it comes from, where several were given; windows of one domain follow each other
+    domains: tuple[
+        str, ...
+    ] = ()  # of each window: the file it comes from, where several were given; windows of one domain follow each other
     phase: str = "unknown"  # prefill, decode, unknown
     trace: Trace | None = None
-    unmeasured_layer_ids: tuple[int, ...] = ()  # rows that were not measured: filled from other layers, or assumed
+    unmeasured_layer_ids: tuple[
+        int, ...
+    ] = ()  # rows that were not measured: filled from other layers, or assumed
     notes: tuple[str, ...] = ()  # what a reader of the figures must know
 
     def __post_init__(self) -> None:
         tokens_WLE = self.tokens_WLE
         if tokens_WLE.ndim != 3 or 0 in tokens_WLE.shape:
-            raise BadInput(f"{self.source}: counts need the axes [window, layer, expert], none empty; got shape {list(tokens_WLE.shape)}")
+            raise BadInput(
+                f"{self.source}: counts need the axes [window, layer, expert], none empty; got shape {list(tokens_WLE.shape)}"
+            )
         if tokens_WLE.dtype != np.int64:
             raise TypeError(f"counts must be int64, not {tokens_WLE.dtype}")
         if len(self.layer_ids) != tokens_WLE.shape[1] or list(self.layer_ids) != sorted(set(self.layer_ids)):
-            raise BadInput(f"{self.source}: {tokens_WLE.shape[1]} layer rows need as many distinct, ascending layer ids; got {list(self.layer_ids)}")
+            raise BadInput(
+                f"{self.source}: {tokens_WLE.shape[1]} layer rows need as many distinct, ascending layer ids; got {list(self.layer_ids)}"
+            )
         if (tokens_WLE < 0).any():
             window, layer, expert = np.argwhere(tokens_WLE < 0)[0]
             raise BadInput(
@@ -72,10 +84,15 @@ class LoadProfile:
                 "counts cannot be negative (an int32 counter that wrapped around looks like this: record shorter windows)"
             )
         if self.window_names and len(self.window_names) != len(tokens_WLE):
-            raise BadInput(f"{self.source}: {len(tokens_WLE)} windows need as many names; got {len(self.window_names)}")
+            raise BadInput(
+                f"{self.source}: {len(tokens_WLE)} windows need as many names; got {len(self.window_names)}"
+            )
         if self.domains and len(self.domains) != len(tokens_WLE):
             raise ValueError(f"{len(tokens_WLE)} windows need as many domains; got {len(self.domains)}")
-        if self.trace is not None and (len(self.trace.experts_LTK), len(self.trace.sequence_lengths)) != tokens_WLE.shape[:2][::-1]:
+        if (
+            self.trace is not None
+            and (len(self.trace.experts_LTK), len(self.trace.sequence_lengths)) != tokens_WLE.shape[:2][::-1]
+        ):
             raise ValueError("a trace has the profile's layers as rows and one sequence a window")
         tokens_WLE.flags.writeable = False
 
@@ -115,6 +132,12 @@ class LoadProfile:
         if trace is not None:
             starts = np.concatenate([[0], np.cumsum(trace.sequence_lengths)])
             tokens = np.concatenate([np.arange(starts[w], starts[w + 1]) for w in chosen])
-            trace = Trace(trace.experts_LTK[:, tokens].copy(), tuple(trace.sequence_lengths[w] for w in chosen))
-        names, domains = (tuple(labels[w] for w in chosen) if labels else () for labels in (self.window_names, self.domains))
-        return replace(self, tokens_WLE=self.tokens_WLE[chosen].copy(), window_names=names, domains=domains, trace=trace)
+            trace = Trace(
+                trace.experts_LTK[:, tokens].copy(), tuple(trace.sequence_lengths[w] for w in chosen)
+            )
+        names, domains = (
+            tuple(labels[w] for w in chosen) if labels else () for labels in (self.window_names, self.domains)
+        )
+        return replace(
+            self, tokens_WLE=self.tokens_WLE[chosen].copy(), window_names=names, domains=domains, trace=trace
+        )

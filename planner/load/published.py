@@ -16,12 +16,22 @@ FOLDER = data_file("loads")
 def shipped_load(model: ModelSpec) -> LoadProfile | None:
     """The published load of this model (by its name, owner and version left out), or None where none is shipped."""
     name = model.name.rsplit("/", maxsplit=1)[-1].lower()
-    found = [path for path in sorted(FOLDER.glob("*.yaml")) if name == path.stem or name.startswith(f"{path.stem}-v")]
+    found = [
+        path
+        for path in sorted(FOLDER.glob("*.yaml"))
+        if name == path.stem or name.startswith(f"{path.stem}-v")
+    ]
     if not found:
         return None
     load = read_load(found[:1], model)
     measured = [layer for layer in load.layer_ids if layer not in load.unmeasured_layer_ids]
-    return replace(load, notes=(f"published figures, not measured on your traffic; only layers {spans(measured)} are measured", *load.notes))
+    return replace(
+        load,
+        notes=(
+            f"published figures, not measured on your traffic; only layers {spans(measured)} are measured",
+            *load.notes,
+        ),
+    )
 
 
 def uniform_load(model: ModelSpec) -> LoadProfile:

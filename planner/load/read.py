@@ -42,7 +42,9 @@ class _Part:
         return self.recording.window_unit or ("sequence" if self.recording.is_trace else "window")
 
 
-def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None, ranks: str | None = None) -> LoadProfile:
+def read_load(
+    paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = None, ranks: str | None = None
+) -> LoadProfile:
     """The load in files of ours or dumps of engines, with a row for every placed layer of `model`; windows of several files in the order given.
 
     Several files are several domains; all dumps of one engine are one, and a file whose windows are domains says so itself. A trace gives one window a
@@ -52,7 +54,11 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
     if not paths:
         raise BadInput("no load file was given")
     dumps, ours = read_dumps(list(map(Path, paths)), model, ranks)
-    by_file = [(path, found) for path in map(Path, paths) for found in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])]
+    by_file = [
+        (path, found)
+        for path in map(Path, paths)
+        for found in (dumps.get(path, []) if path not in ours else [read_recording(path, model)])
+    ]
     recordings = [recording for _, recording in by_file]
     if slots is not None:
         recordings = _by_expert(recordings, slots, model)
@@ -68,8 +74,15 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
     sources = ", ".join(part.recording.path for part in parts)
     check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(parts[0].layer_ids), model.experts)
     measured_WLE = np.concatenate([part.tokens_WLE for part in parts])
-    notes = twins + [note for part in parts for note in part.notes] + check_totals(sources, measured_WLE, parts[0].layer_ids) + _notes_on_parts(parts)
-    notes += odd_totals(sources, measured_WLE, parts[0].layer_ids, model) + (suspect_windows(sources, measured_WLE, model) if dumps else [])
+    notes = (
+        twins
+        + [note for part in parts for note in part.notes]
+        + check_totals(sources, measured_WLE, parts[0].layer_ids)
+        + _notes_on_parts(parts)
+    )
+    notes += odd_totals(sources, measured_WLE, parts[0].layer_ids, model) + (
+        suspect_windows(sources, measured_WLE, model) if dumps else []
+    )
     tokens_WLE, filled, filled_notes = fill_layers(measured_WLE, parts[0].layer_ids, model)
     units, phases = {part.window_unit for part in parts}, {part.recording.phase for part in parts}
     return LoadProfile(
@@ -89,7 +102,9 @@ def read_load(paths: Sequence[Path], model: ModelSpec, slots: SlotMap | None = N
 def _by_expert(recordings: list[Recording], slots: SlotMap, model: ModelSpec) -> list[Recording]:
     """Counts and ids of slots made those of experts; BadInput where no file needs a map."""
     if all(recording.logical for recording in recordings):
-        raise BadInput(f"{slots.source}: no map is needed, since {recordings[0].path} is by expert already; leave it out")
+        raise BadInput(
+            f"{slots.source}: no map is needed, since {recordings[0].path} is by expert already; leave it out"
+        )
     return [recording if recording.logical else _logical(recording, slots, model) for recording in recordings]
 
 
@@ -98,8 +113,14 @@ def _logical(recording: Recording, slots: SlotMap, model: ModelSpec) -> Recordin
     if recording.is_trace:
         return logical_trace(recording, layer_ids, slots)
     values = logical_counts(recording.values, layer_ids, recording.path, slots, model.experts)
-    slotted = () if recording.together_LEE is None else (f"{recording.path}: its co-occurrence counts are of slots, so they are not used",)
-    return replace(recording, values=values, logical=True, together_LEE=None, notes=(*recording.notes, *slotted))
+    slotted = (
+        ()
+        if recording.together_LEE is None
+        else (f"{recording.path}: its co-occurrence counts are of slots, so they are not used",)
+    )
+    return replace(
+        recording, values=values, logical=True, together_LEE=None, notes=(*recording.notes, *slotted)
+    )
 
 
 def read_recording(path: Path, model: ModelSpec) -> Recording:
@@ -112,13 +133,21 @@ def read_recording(path: Path, model: ModelSpec) -> Recording:
     if suffix in (".npz", ".npy"):
         return read_array_recording(path, model)
     read_bytes(path)  # a missing file or a directory is told as such
-    raise BadInput(f"{path}: no engine's dump that we know, and a load file ends in .csv, .json, .yaml, .npz or .npy, not {suffix!r}; rename or convert it")
+    raise BadInput(
+        f"{path}: no engine's dump that we know, and a load file ends in .csv, .json, .yaml, .npz or .npy, not {suffix!r}; rename or convert it"
+    )
 
 
 def _fit(recording: Recording, model: ModelSpec) -> _Part:
     if recording.is_trace:
         trace, layer_ids, notes = fit_trace(recording, model)
-        return _Part(recording, count_trace(trace, model.experts, recording.path), layer_ids, trace, [*recording.notes, *notes])
+        return _Part(
+            recording,
+            count_trace(trace, model.experts, recording.path),
+            layer_ids,
+            trace,
+            [*recording.notes, *notes],
+        )
     tokens_WLE, layer_ids, notes = fit_counts(recording, model)
     if recording.together_LEE is None or model.top_k == 1:
         return _Part(recording, tokens_WLE, layer_ids, None, [*recording.notes, *notes])
@@ -126,14 +155,23 @@ def _fit(recording: Recording, model: ModelSpec) -> _Part:
     return _Part(recording, tokens_WLE, layer_ids, drawn, [*recording.notes, *notes, note])
 
 
-def _drawn(recording: Recording, together_LEE: Array, tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec) -> tuple[Trace | None, str]:
+def _drawn(
+    recording: Recording,
+    together_LEE: Array,
+    tokens_WLE: Counts,
+    layer_ids: tuple[int, ...],
+    model: ModelSpec,
+) -> tuple[Trace | None, str]:
     """Tokens with the pairs of the co-occurrence counts, whose rows are in the order of the file's."""
     given = resolve_layers(recording, recording.values.shape[1], model)
     pairs_LEE = check_pairs(together_LEE, recording.path, given, model.experts)
     kept = [given.index(layer) for layer in layer_ids]
     if not pairs_LEE[kept].any(axis=(1, 2)).all():
         silent = layer_ids[int((~pairs_LEE[kept].any(axis=(1, 2))).argmax())]
-        return None, f"{recording.path}: no experts were chosen together in layer {silent}; the co-occurrence counts are not used"
+        return (
+            None,
+            f"{recording.path}: no experts were chosen together in layer {silent}; the co-occurrence counts are not used",
+        )
     note = f"{recording.path}: tokens are drawn from its co-occurrence counts: pairs as recorded, larger groups as these imply, alike in all windows"
     return drawn_trace(pairs_LEE[kept], tokens_WLE, layer_ids, model.top_k), note
 
@@ -141,8 +179,13 @@ def _drawn(recording: Recording, together_LEE: Array, tokens_WLE: Counts, layer_
 def _notes_on_parts(parts: list[_Part]) -> list[str]:
     notes = []
     if len({part.trace is None for part in parts}) == 2:
-        notes.append("traces and counts are mixed: the traces are used as counts only, so which experts are chosen together is not known")
-    for what, values in (("window units", [part.window_unit for part in parts]), ("phases", [part.recording.phase for part in parts])):
+        notes.append(
+            "traces and counts are mixed: the traces are used as counts only, so which experts are chosen together is not known"
+        )
+    for what, values in (
+        ("window units", [part.window_unit for part in parts]),
+        ("phases", [part.recording.phase for part in parts]),
+    ):
         if len(set(values)) > 1:
             notes.append(f"the files have different {what} ({', '.join(dict.fromkeys(values))})")
     return notes
@@ -163,9 +206,17 @@ def _domains(paths: list[Path], parts: list[_Part]) -> tuple[str, ...]:
     """The file of each window, by its name without suffix where that tells the files apart. Of one file the window's own name, where windows are domains."""
     files = list(dict.fromkeys(paths))
     if len(files) == 1:
-        return tuple(name for part in parts for name in part.window_names) if {part.window_unit for part in parts} == {"domain"} else ()
+        return (
+            tuple(name for part in parts for name in part.window_names)
+            if {part.window_unit for part in parts} == {"domain"}
+            else ()
+        )
     short = len({path.stem for path in files}) == len(files)
-    return tuple(path.stem if short else str(path) for path, part in zip(paths, parts, strict=True) for _ in part.tokens_WLE)
+    return tuple(
+        path.stem if short else str(path)
+        for path, part in zip(paths, parts, strict=True)
+        for _ in part.tokens_WLE
+    )
 
 
 def _join_traces(traces: list[Trace | None], layer_ids: tuple[int, ...], model: ModelSpec) -> Trace | None:

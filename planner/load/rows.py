@@ -57,9 +57,17 @@ def fit_counts(recording: Recording, model: ModelSpec) -> tuple[Counts, tuple[in
             "layer ids count every decoder layer from 0, dense ones included"
         )
     if not placed_L.any():
-        raise BadInput(f"{recording.path}: no row is a MoE layer of {model.name}; those are {spans(model.moe_layer_ids)}")
+        raise BadInput(
+            f"{recording.path}: no row is a MoE layer of {model.name}; those are {spans(model.moe_layer_ids)}"
+        )
     rows = np.flatnonzero(placed_L)[np.argsort(layer_ids[placed_L])]
-    notes = [f"{recording.path}: {_layers(dense.tolist())} of {model.name} hold no experts; their zero rows are left out"] if len(dense) else []
+    notes = (
+        [
+            f"{recording.path}: {_layers(dense.tolist())} of {model.name} hold no experts; their zero rows are left out"
+        ]
+        if len(dense)
+        else []
+    )
     return np.ascontiguousarray(tokens_WLE[:, rows]), tuple(layer_ids[rows].tolist()), notes
 
 
@@ -67,20 +75,29 @@ def _whole(recording: Recording, layer_ids: npt.NDArray[np.int64]) -> Counts:
     """The counts as int64, never through a narrower float; BadInput with the first cell that is no count."""
     values = recording.values
     if values.dtype.kind == "f":
-        bad = ~np.isfinite(values) | (values < 0) | (values != np.floor(values)) | (values >= _exact_below(values.dtype))
+        bad = (
+            ~np.isfinite(values)
+            | (values < 0)
+            | (values != np.floor(values))
+            | (values >= _exact_below(values.dtype))
+        )
     elif values.dtype.kind == "u":
         bad = values > np.iinfo(np.int64).max
     elif values.dtype.kind == "i":
         bad = values < 0
     elif values.dtype.kind == "O":
-        bad = np.frompyfunc(lambda value: type(value) not in (int, float) or value > np.iinfo(np.int64).max, 1, 1)(values).astype(bool)
+        bad = np.frompyfunc(
+            lambda value: type(value) not in (int, float) or value > np.iinfo(np.int64).max, 1, 1
+        )(values).astype(bool)
     else:
         bad = np.ones(values.shape, dtype=bool)
     if bad.any():
         window, row, expert = (int(index) for index in np.argwhere(bad)[0])
         name = f"window {recording.window_names[window]!r}" if recording.window_names else f"window {window}"
         value = values[window, row, expert]
-        raise BadInput(f"{recording.path}: {name}, layer {layer_ids[row]}, expert {expert}: the count is {str(value)[:40]}; {_why(value)}")
+        raise BadInput(
+            f"{recording.path}: {name}, layer {layer_ids[row]}, expert {expert}: the count is {str(value)[:40]}; {_why(value)}"
+        )
     return values.astype(np.int64)
 
 
@@ -104,12 +121,18 @@ def _why(value: Any) -> str:
 def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) -> list[str]:
     """Notes on rows without signal and rows whose total is off; BadInput where nothing was counted or sums pass int64."""
     if tokens_WLE.sum(dtype=np.float64) >= 2.0**63:
-        raise BadInput(f"{source}: the counts sum to {tokens_WLE.sum(dtype=np.float64):.3g}, past 2^63; record shorter windows")
+        raise BadInput(
+            f"{source}: the counts sum to {tokens_WLE.sum(dtype=np.float64):.3g}, past 2^63; record shorter windows"
+        )
     totals_WL = tokens_WLE.sum(axis=2)
     silent_L = ~totals_WL.any(axis=0)
     if silent_L.all():
         raise BadInput(f"{source}: every count is zero; record while the model serves requests")
-    notes = [f"layer {layer}: no assignments; treated as evenly loaded" for layer, silent in zip(layer_ids, silent_L, strict=True) if silent]
+    notes = [
+        f"layer {layer}: no assignments; treated as evenly loaded"
+        for layer, silent in zip(layer_ids, silent_L, strict=True)
+        if silent
+    ]
     heard = [layer for layer, silent in zip(layer_ids, silent_L, strict=True) if not silent]
     totals_WL = totals_WL[:, ~silent_L]
     median_W1 = np.median(totals_WL, axis=1, keepdims=True)
@@ -123,7 +146,9 @@ def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) ->
     return notes
 
 
-def fill_layers(tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec) -> tuple[Counts, tuple[int, ...], list[str]]:
+def fill_layers(
+    tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec
+) -> tuple[Counts, tuple[int, ...], list[str]]:
     """(tokens_WLE with a row for every placed layer, ids of the filled rows, notes). A filled row is the mean share of the measured layers."""
     missing = tuple(layer for layer in model.placed_layer_ids if layer not in layer_ids)
     if not missing:
@@ -132,12 +157,22 @@ def fill_layers(tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec
     filled_WLE = np.empty((len(tokens_WLE), len(model.placed_layer_ids), model.experts), dtype=np.int64)
     filled_WLE[:] = np.array([_mean_row(tokens_LE) for tokens_LE in tokens_WLE])[:, None]
     filled_WLE[:, [model.placed_layer_ids.index(layer) for layer in layer_ids]] = tokens_WLE
-    heard = [layer for layer, total in zip(layer_ids, tokens_WLE.sum(axis=(0, 2)).tolist(), strict=True) if total]
+    heard = [
+        layer for layer, total in zip(layer_ids, tokens_WLE.sum(axis=(0, 2)).tolist(), strict=True) if total
+    ]
     mean = f"given the mean share of the measured {_layers(heard)}"
     drafts = [layer for layer in missing if layer in model.draft_layer_ids]
     others = [layer for layer in missing if layer not in model.draft_layer_ids]
     notes = [f"{_layers(others)}: not measured; {mean}"] if others else []
-    return filled_WLE, missing, notes + [f"no load for layer {layer}, a draft layer; {mean}, a plan has the engine's default row there" for layer in drafts]
+    return (
+        filled_WLE,
+        missing,
+        notes
+        + [
+            f"no load for layer {layer}, a draft layer; {mean}, a plan has the engine's default row there"
+            for layer in drafts
+        ],
+    )
 
 
 def _mean_row(tokens_LE: Counts) -> Counts:

@@ -33,7 +33,11 @@ def split_notes(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str,
         return ()
     whole = [name for name in held_out.domain_names if name not in fitted.domain_names]
     unjudged = [name for name in fitted.domain_names if name not in held_out.domain_names]
-    notes = [f"{', '.join(whole)}: held out whole, nothing of it was fitted, since every file holds one window"] if whole else []
+    notes = (
+        [f"{', '.join(whole)}: held out whole, nothing of it was fitted, since every file holds one window"]
+        if whole
+        else []
+    )
     if unjudged and not whole:
         notes.append(f"{', '.join(unjudged)}: one window only, so nothing of it is held out")
     return tuple(notes)
@@ -48,11 +52,15 @@ def merge_windows(load: LoadProfile, at_most: int = 16) -> LoadProfile:
         return load
     trace = load.trace
     if trace is not None:
-        trace = Trace(trace.experts_LTK, tuple(sum(trace.sequence_lengths[first:end]) for first, end in groups))
+        trace = Trace(
+            trace.experts_LTK, tuple(sum(trace.sequence_lengths[first:end]) for first, end in groups)
+        )
     return replace(
         load,
         tokens_WLE=np.add.reduceat(load.tokens_WLE, [first for first, _ in groups], axis=0),
-        window_names=tuple(_span(load.window_names[first:end]) for first, end in groups) if load.window_names else (),
+        window_names=tuple(_span(load.window_names[first:end]) for first, end in groups)
+        if load.window_names
+        else (),
         domains=tuple(load.domains[first] for first, _ in groups) if load.domains else (),
         trace=trace,
         notes=(*load.notes, f"{load.windows} windows merged into {len(groups)}, neighbours together"),
@@ -72,7 +80,10 @@ def window_groups(load: LoadProfile, at_most: int) -> list[tuple[int, int]]:
 
 def _domain_runs(load: LoadProfile) -> list[tuple[int, int]]:
     """(first, end) of the windows of each domain, the whole load where it is one series."""
-    edges = [0, *np.cumsum([len(list(group)) for _, group in groupby(load.domains or ("",) * load.windows)]).tolist()]
+    edges = [
+        0,
+        *np.cumsum([len(list(group)) for _, group in groupby(load.domains or ("",) * load.windows)]).tolist(),
+    ]
     return list(pairwise(edges))
 
 

@@ -21,31 +21,47 @@ def fit_trace(recording: Recording, model: ModelSpec) -> tuple[Trace, tuple[int,
     layer_ids = resolve_layers(recording, len(recording.values), model)
     stray = sorted(set(layer_ids) - set(model.placed_layer_ids))
     if stray:
-        raise BadInput(f"{recording.path}: the trace has ids for layer {stray[0]}, but {model.name} has experts in layers {spans(model.placed_layer_ids)}")
+        raise BadInput(
+            f"{recording.path}: the trace has ids for layer {stray[0]}, but {model.name} has experts in layers {spans(model.placed_layer_ids)}"
+        )
     _check_ids(recording, layer_ids, model)
     tokens = recording.values.shape[1]
-    notes = [] if recording.sequence_lengths else [f"{recording.path}: no sequence lengths; its {tokens} tokens are one window"]
+    notes = (
+        []
+        if recording.sequence_lengths
+        else [f"{recording.path}: no sequence lengths; its {tokens} tokens are one window"]
+    )
     lengths = recording.sequence_lengths or (tokens,)
     if sum(lengths) != tokens or min(lengths) < 1:
-        raise BadInput(f"{recording.path}: sequence lengths (from {min(lengths)}) sum to {sum(lengths)}, but the trace holds {tokens} tokens")
+        raise BadInput(
+            f"{recording.path}: sequence lengths (from {min(lengths)}) sum to {sum(lengths)}, but the trace holds {tokens} tokens"
+        )
     experts_LTK = recording.values[np.argsort(layer_ids)].astype(np.int32)
     prefix = common_prefix(experts_LTK, lengths) if recording.window_unit not in STEPS else 0
     if prefix == min(lengths):
-        notes.append(f"{recording.path}: all sequences agree to the end of the shortest ({prefix} tokens), so no common prompt can be told; nothing dropped")
+        notes.append(
+            f"{recording.path}: all sequences agree to the end of the shortest ({prefix} tokens), so no common prompt can be told; nothing dropped"
+        )
     elif prefix:
         position_T = np.arange(tokens) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         experts_LTK = experts_LTK[:, position_T >= prefix]
         lengths = tuple(length - prefix for length in lengths)
-        notes.append(f"{recording.path}: the first {prefix} tokens of all {len(lengths)} sequences are routed alike (a common prompt); dropped")
+        notes.append(
+            f"{recording.path}: the first {prefix} tokens of all {len(lengths)} sequences are routed alike (a common prompt); dropped"
+        )
     return Trace(experts_LTK, lengths), tuple(sorted(layer_ids)), notes
 
 
 def _check_ids(recording: Recording, layer_ids: tuple[int, ...], model: ModelSpec) -> None:
     ids_LTK = recording.values
     if ids_LTK.dtype.kind not in "iu":
-        raise BadInput(f"{recording.path}: a trace holds whole expert ids; its array is of type {ids_LTK.dtype}")
+        raise BadInput(
+            f"{recording.path}: a trace holds whole expert ids; its array is of type {ids_LTK.dtype}"
+        )
     if ids_LTK.shape[2] != model.top_k:
-        raise BadInput(f"{recording.path}: {ids_LTK.shape[2]} expert ids a token, but {model.name} chooses {model.top_k}")
+        raise BadInput(
+            f"{recording.path}: {ids_LTK.shape[2]} expert ids a token, but {model.name} chooses {model.top_k}"
+        )
     outside = (ids_LTK < 0) | (ids_LTK >= model.experts)
     if outside.any():
         layer, token, k = (int(index) for index in np.argwhere(outside)[0])
@@ -79,7 +95,10 @@ def common_prefix(experts_LTK: Ids, lengths: tuple[int, ...]) -> int:
 
 def _agreement(experts_LSK: Ids) -> float:
     """Share of the other sequences that choose as the majority does, mean over layers; 1 where all agree, 0 where none does."""
-    largest_L = [np.unique(chosen_SK, axis=0, return_counts=True)[1].max() for chosen_SK in np.sort(experts_LSK, axis=2)]
+    largest_L = [
+        np.unique(chosen_SK, axis=0, return_counts=True)[1].max()
+        for chosen_SK in np.sort(experts_LSK, axis=2)
+    ]
     return float((np.mean(largest_L) - 1) / (experts_LSK.shape[1] - 1))
 
 
@@ -88,5 +107,10 @@ def count_trace(trace: Trace, experts: int, source: str) -> Counts:
     layers, sequences = len(trace.experts_LTK), len(trace.sequence_lengths)
     check_size(source, sequences, layers, experts)
     first_T1 = (np.repeat(np.arange(sequences), trace.sequence_lengths) * experts)[:, None]
-    counts_LW = [np.bincount((first_T1 + ids_TK).ravel(), minlength=sequences * experts) for ids_TK in trace.experts_LTK]
-    return np.ascontiguousarray(np.array(counts_LW, dtype=np.int64).reshape(layers, sequences, experts).transpose(1, 0, 2))
+    counts_LW = [
+        np.bincount((first_T1 + ids_TK).ravel(), minlength=sequences * experts)
+        for ids_TK in trace.experts_LTK
+    ]
+    return np.ascontiguousarray(
+        np.array(counts_LW, dtype=np.int64).reshape(layers, sequences, experts).transpose(1, 0, 2)
+    )

@@ -6,4 +6,16 @@ from planner.maps.emission import emit_plan, write_emission
 from planner.maps.recorded_under import read_slot_map
 from planner.maps.rules import rows_LP
 
-__all__ = ["check_file", "convert_file", "emit_plan", "find_map", "judge", "read_slot_map", "read_value", "rows_LP", "rows_of", "write_emission", "write_map"]
+__all__ = [
+    "check_file",
+    "convert_file",
+    "emit_plan",
+    "find_map",
+    "judge",
+    "read_slot_map",
+    "read_value",
+    "rows_LP",
+    "rows_of",
+    "write_emission",
+    "write_map",
+]

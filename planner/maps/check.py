@@ -38,14 +38,25 @@ class MapReport:
         facts = ", ".join(f"{name} {value}" for name, value in self.facts.items())
         count = len(self.problems)
         verdict = "ok" if self.ok else f"{count} problem{'s' if count > 1 else ''}"
-        bad = [f"bad: {line}" for line in self.problems[:SHOWN_PROBLEMS]] + ([f"bad: and {count - SHOWN_PROBLEMS} more"] if count > SHOWN_PROBLEMS else [])
-        return "\n".join([f"{self.kind}: {facts}", *bad, *(f"not checked: {line}" for line in self.unchecked), verdict])
+        bad = [f"bad: {line}" for line in self.problems[:SHOWN_PROBLEMS]] + (
+            [f"bad: and {count - SHOWN_PROBLEMS} more"] if count > SHOWN_PROBLEMS else []
+        )
+        return "\n".join(
+            [f"{self.kind}: {facts}", *bad, *(f"not checked: {line}" for line in self.unchecked), verdict]
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"ok": self.ok, **asdict(self), "violations": [asdict(violation) for violation in self.violations], "problems": self.problems}
+        return {
+            "ok": self.ok,
+            **asdict(self),
+            "violations": [asdict(violation) for violation in self.violations],
+            "problems": self.problems,
+        }
 
 
-def check_file(path: str | Path, model_name: str | None = None, ep: int | None = None, engine: str | None = None) -> MapReport:
+def check_file(
+    path: str | Path, model_name: str | None = None, ep: int | None = None, engine: str | None = None
+) -> MapReport:
     """Judge a plan or a map, also as `engine` would take it (an engine's name, or a map format's). BadInput where it is neither, or cannot be read.
 
     A map beside the plan it was emitted from is judged against that plan's model and EP size where none are given.
@@ -68,14 +79,18 @@ def check_map(path: str | Path, model: ModelSpec | None = None, gpus: int | None
     return check_value(read_value(path), str(path), model, gpus)
 
 
-def check_value(value: Any, where: str, model: ModelSpec | None = None, gpus: int | None = None, engine: str | None = None) -> MapReport:
+def check_value(
+    value: Any, where: str, model: ModelSpec | None = None, gpus: int | None = None, engine: str | None = None
+) -> MapReport:
     """Judge parsed JSON or YAML; BadInput where it is no engine's map."""
     named, found = find_map(value, where, prefer=engine)
     report = judge(found, model, gpus)
     if engine is None:
         return report
     gpus = gpus or found.gpus
-    return replace(report, violations=(*report.violations, *_engine_violations(engine, named, model, report, gpus)))
+    return replace(
+        report, violations=(*report.violations, *_engine_violations(engine, named, model, report, gpus))
+    )
 
 
 def find_map(value: Any, where: str, prefer: str | None = None) -> tuple[str, MapFile]:
@@ -85,7 +100,11 @@ def find_map(value: Any, where: str, prefer: str | None = None) -> tuple[str, Ma
         found = find_format(name).read_map(value)
         if found is not None:
             return name, found
-    held = f"the keys {', '.join(repr(key)[:40] for key in list(value)[:5]) or 'none'}" if isinstance(value, dict) else f"a {type(value).__name__}"
+    held = (
+        f"the keys {', '.join(repr(key)[:40] for key in list(value)[:5]) or 'none'}"
+        if isinstance(value, dict)
+        else f"a {type(value).__name__}"
+    )
     raise BadInput(
         f"{where}: not a map we know, it holds {held}; expected 'physical_to_logical_map' (SGLang, EPLB), 'num_slots' (TensorRT-LLM) "
         "or 'layer_list' (vllm-ascend)"
@@ -121,7 +140,9 @@ def read_value(path: str | Path) -> Any:
     """JSON, YAML or .npz, by content. A flow mapping in YAML begins like JSON, so the suffix decides between the two."""
     if Path(path).suffix == ".npz":
         arrays = read_npz(path, LARGEST_MAP_BYTES)
-        named = {"layer_ids": None} if "physical_to_logical_map" in arrays else {}  # so that it is taken for EPLB's tensors
+        named = (
+            {"layer_ids": None} if "physical_to_logical_map" in arrays else {}
+        )  # so that it is taken for EPLB's tensors
         return {**named, **{name: array.tolist() for name, array in arrays.items()}}
     text = read_text(path, LARGEST_MAP_BYTES)
     if text.lstrip()[:1] in {"{", "["} and Path(path).suffix not in {".yaml", ".yml"}:
@@ -129,11 +150,15 @@ def read_value(path: str | Path) -> Any:
     return parse_yaml(text, str(path))
 
 
-def _engine_violations(engine: str, named: str, model: ModelSpec | None, report: MapReport, gpus: int | None) -> Iterator[Violation]:
+def _engine_violations(
+    engine: str, named: str, model: ModelSpec | None, report: MapReport, gpus: int | None
+) -> Iterator[Violation]:
     """What this engine would make of a map of this kind for this model."""
     if engine not in engine_names():
         if engine != named:
-            yield Violation("format", f"this is a map of {find_format(named).TITLE}, not {find_format(engine).TITLE}")
+            yield Violation(
+                "format", f"this is a map of {find_format(named).TITLE}, not {find_format(engine).TITLE}"
+            )
         return
     found = find_engine(engine)
     if engine not in map_formats():
@@ -144,7 +169,10 @@ def _engine_violations(engine: str, named: str, model: ModelSpec | None, report:
         yield Violation("format", text)
     if model is not None:
         if not found.reads_map(model):
-            yield Violation("ignored", f"{found.TITLE} {found.VERSION} does not read a map for {model.architecture}: it would ignore this one")
+            yield Violation(
+                "ignored",
+                f"{found.TITLE} {found.VERSION} does not read a map for {model.architecture}: it would ignore this one",
+            )
         yield from found.map_limits(model, int(report.facts["slots"]), gpus or 2)
 
 
@@ -162,7 +190,12 @@ def _plan_report(value: dict[str, Any], path: str | Path, ep: int | None, engine
         broken.insert(0, Violation("gpus", f"the plan is for an EP size of {problem.gpus}, not {ep}"))
     if engine is not None:
         broken += _served(engine, problem)
-    facts: dict[str, int | str] = {"model": problem.model.name, "layers": len(placement.layer_ids), "slots": placement.slots, "EP size": problem.gpus}
+    facts: dict[str, int | str] = {
+        "model": problem.model.name,
+        "layers": len(placement.layer_ids),
+        "slots": placement.slots,
+        "EP size": problem.gpus,
+    }
     return MapReport(f"plan ({SCHEMA})", tuple(broken), (), facts)
 
 
@@ -171,4 +204,7 @@ def _served(engine: str, problem: Problem) -> Iterator[Violation]:
     found = find_engine(engine)
     yield from found.limits(problem)
     if not found.reads_map(problem.model):
-        yield Violation("ignored", f"{found.TITLE} {found.VERSION} reads no map for {problem.model.architecture}: it would not serve this plan's placement")
+        yield Violation(
+            "ignored",
+            f"{found.TITLE} {found.VERSION} reads no map for {problem.model.architecture}: it would not serve this plan's placement",
+        )

@@ -25,7 +25,9 @@ class Conversion:
     notes: tuple[str, ...]
 
 
-def convert_file(path: Path, target: str, source: str | None = None, model_name: str | None = None, ep: int | None = None) -> Conversion:
+def convert_file(
+    path: Path, target: str, source: str | None = None, model_name: str | None = None, ep: int | None = None
+) -> Conversion:
     """A map, or a plan, as a map of `target`. BadInput where it breaks a rule, where `source` is not its format, or where model or EP size is missing.
 
     A map beside the plan it was emitted from has that plan's model and EP size where none are given.
@@ -39,13 +41,20 @@ def convert_file(path: Path, target: str, source: str | None = None, model_name:
         find_map_format(source)
     named, found = find_map(value, str(path), prefer=source)
     if source is not None and named != source:
-        raise BadInput(f"{path}: this is a map of {find_format(named).TITLE}, not {find_format(source).TITLE}; use --from {named}")
+        raise BadInput(
+            f"{path}: this is a map of {find_format(named).TITLE}, not {find_format(source).TITLE}; use --from {named}"
+        )
     model, ep = _facts(path, model_name, ep)
     report = judge(found, model, ep)
     if not report.ok:
-        raise BadInput(f"{path}: {report.problems[0]}" + (f" (and {len(report.problems) - 1} more)" if len(report.problems) > 1 else ""))
+        raise BadInput(
+            f"{path}: {report.problems[0]}"
+            + (f" (and {len(report.problems) - 1} more)" if len(report.problems) > 1 else "")
+        )
     converted = convert_rows(rows_of(found, model), target, model, ep or found.gpus)
-    return Conversion(converted.text, (*converted.notes, *(f"not checked: {line}" for line in report.unchecked)))
+    return Conversion(
+        converted.text, (*converted.notes, *(f"not checked: {line}" for line in report.unchecked))
+    )
 
 
 def write_map(converted: Conversion, target: str, output: Path) -> Path:
@@ -53,9 +62,14 @@ def write_map(converted: Conversion, target: str, output: Path) -> Path:
     if output.suffix.lower() != ".npz":
         return write_atomic(output, converted.text)
     if target != "eplb":
-        raise BadInput(f"{output}: {find_format(target).TITLE} is text; name it .yaml or .json (only --to eplb has arrays)")
+        raise BadInput(
+            f"{output}: {find_format(target).TITLE} is text; name it .yaml or .json (only --to eplb has arrays)"
+        )
     content = io.BytesIO()
-    arrays: dict[str, Any] = {name: np.array(value, dtype=np.int64) for name, value in parse_json(converted.text, str(output)).items()}
+    arrays: dict[str, Any] = {
+        name: np.array(value, dtype=np.int64)
+        for name, value in parse_json(converted.text, str(output)).items()
+    }
     np.savez(content, **arrays)
     return write_atomic(output, content.getvalue())
 
@@ -64,7 +78,9 @@ def find_map_format(name: str) -> None:
     """BadInput where there is no such format, with the reason for an engine that reads no map."""
     if name in engine_names() and not hasattr(find_engine(name), "MAP_NAME"):
         found = find_engine(name)
-        raise BadInput(f"{found.TITLE} {found.VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan")
+        raise BadInput(
+            f"{found.TITLE} {found.VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan"
+        )
     find_format(name)
 
 
@@ -102,7 +118,9 @@ def _facts(path: Path, model_name: str | None, ep: int | None) -> tuple[ModelSpe
         return find_model(model_name), ep
     beside = path.with_name(EMITTED_PLAN)
     if not beside.is_file():
-        raise BadInput(f"{path}: a map does not say which layers its rows are for: name the model with --model")
+        raise BadInput(
+            f"{path}: a map does not say which layers its rows are for: name the model with --model"
+        )
     problem, _, _ = read_plan(beside)
     return problem.model, ep or problem.gpus
 

@@ -36,18 +36,30 @@ def emit_plan(
     found = find_engine(engine)
     path = model_path or problem.model.name
     if plugin and (engine != vllm.NAME or flags_only):
-        raise BadInput("--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map")
+        raise BadInput(
+            "--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map"
+        )
     if not draft:
         if engine != sglang.NAME:
-            raise BadInput(f"--no-draft is for --engine {sglang.NAME}: the draft layers of other engines take the plan's redundant experts")
+            raise BadInput(
+                f"--no-draft is for --engine {sglang.NAME}: the draft layers of other engines take the plan's redundant experts"
+            )
         problem, placement = _without_draft(problem, placement)
-    emission = vllm.emit(placement, problem, path, version, plugin=True) if plugin else found.emit(placement, problem, path, version)
+    emission = (
+        vllm.emit(placement, problem, path, version, plugin=True)
+        if plugin
+        else found.emit(placement, problem, path, version)
+    )
     if emission.ignored and engine in map_formats() and not flags_only:
         others = _served_by(problem.model, engine)
         elsewhere = f", and {' or '.join(others)} would serve the plan" if others else ""
-        raise BadInput(f"{plan_file}: {emission.ignored}; nothing was written. --flags-only writes the launch without the map{elsewhere}")
+        raise BadInput(
+            f"{plan_file}: {emission.ignored}; nothing was written. --flags-only writes the launch without the map{elsewhere}"
+        )
     if flags_only and not emission.ignored:
-        raise BadInput(f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out")
+        raise BadInput(
+            f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out"
+        )
     phase, topology = problem.workload.phase, problem.topology
     rule, transport = found.replica_rule(phase, topology), found.transport(phase, topology, problem.model)
     if not emission.ignored and (problem.replica_rule, problem.workload.transport) != (rule, transport):
@@ -65,12 +77,18 @@ def _without_draft(problem: Problem, placement: Placement) -> tuple[Problem, Pla
     kept = problem.model.moe_layer_ids
     load = LoadProfile(problem.load.tokens_WLE[:, : len(kept)].copy(), kept, problem.load.source)
     model = replace(problem.model, draft_layer_ids=())
-    return replace(problem, model=model, load=load), Placement(placement.expert_LP[: len(kept)], kept, placement.gpus)
+    return replace(problem, model=model, load=load), Placement(
+        placement.expert_LP[: len(kept)], kept, placement.gpus
+    )
 
 
 def _served_by(model: ModelSpec, engine: str) -> list[str]:
     """What to give `emit` in the place of `engine` so that the plan's map is read, as far as the model decides it. NPUs are no way out for a GPU."""
-    readers = [f"--engine {name}" for name in engine_names() if name not in (engine, vllm_ascend.NAME) and find_engine(name).reads_map(model)]
+    readers = [
+        f"--engine {name}"
+        for name in engine_names()
+        if name not in (engine, vllm_ascend.NAME) and find_engine(name).reads_map(model)
+    ]
     return [*readers, f"--engine {vllm.NAME} --plugin"] if model.architecture in vllm.BALANCED else readers
 
 
@@ -82,7 +100,12 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     """
     texts = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
     stale = [folder / name for name in _earlier(folder, keep=set(texts))]
-    texts[MANIFEST] = dump_json({"schema": MANIFEST_SCHEMA, "files": {name: _digest(text.encode()) for name, text in sorted(texts.items())}})
+    texts[MANIFEST] = dump_json(
+        {
+            "schema": MANIFEST_SCHEMA,
+            "files": {name: _digest(text.encode()) for name, text in sorted(texts.items())},
+        }
+    )
     try:
         for name in texts:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +128,9 @@ def _earlier(folder: Path, keep: set[str]) -> list[str]:
         if not path.is_file() or folder.resolve() not in path.resolve().parents:
             continue
         if _digest(path.read_bytes()) != digests[name]:
-            raise BadInput(f"{path}: an earlier emission wrote it, it was changed since, and this one has no such file: move it away, or name another folder")
+            raise BadInput(
+                f"{path}: an earlier emission wrote it, it was changed since, and this one has no such file: move it away, or name another folder"
+            )
         found.append(name)
     return found
 

@@ -21,7 +21,9 @@ def read_slot_map(path: Path, model: ModelSpec) -> SlotMap:
     if isinstance(value, dict) and value.get("schema") == SCHEMA:
         problem, placement, _ = plan_from_dict(value, str(path))
         if problem.model.experts != model.experts:
-            raise BadInput(f"{path}: the plan is of {problem.model.name} with {problem.model.experts} experts, but {model.name} has {model.experts}")
+            raise BadInput(
+                f"{path}: the plan is of {problem.model.name} with {problem.model.experts} experts, but {model.name} has {model.experts}"
+            )
         return slot_map(placement.expert_LP, str(path), model.experts, placement.layer_ids)
     _, found = find_map(value, str(path))
     broken: list[Violation] = []
@@ -39,5 +41,7 @@ def _rows_of_tensors(path: Path) -> object:
     if isinstance(value, dict):
         value = next((value[key] for key in MAP_KEYS if key in value), None)
     if value is None:
-        raise BadInput(f"{path}: holds no map; expected a tensor [layer, slot], alone or under {' or '.join(MAP_KEYS)}")
+        raise BadInput(
+            f"{path}: holds no map; expected a tensor [layer, slot], alone or under {' or '.join(MAP_KEYS)}"
+        )
     return value

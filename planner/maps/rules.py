@@ -41,21 +41,33 @@ def layer_violations(found: MapFile, model: ModelSpec) -> Iterator[Violation]:
     most = len(model.moe_layer_ids if found.numbering == "moe" else model.placed_layer_ids)
     if found.numbering != "absolute" and len(layers) > most:
         hint = "; rows count MoE layers, dense ones have none" if len(layers) == model.layers else ""
-        yield Violation("layers", f"{len(layers)} rows, and {model.name} has {most} layers that could have one{hint}")
+        yield Violation(
+            "layers", f"{len(layers)} rows, and {model.name} has {most} layers that could have one{hint}"
+        )
     for layer in model.placed_layer_ids if found.needs_draft_rows else model.moe_layer_ids:
         if layer not in layers:
-            draft = " (a draft layer: the engine asks for it when MTP is on)" if layer in model.draft_layer_ids else ""
+            draft = (
+                " (a draft layer: the engine asks for it when MTP is on)"
+                if layer in model.draft_layer_ids
+                else ""
+            )
             yield Violation("layers", f"layer {layer} of {model.name} has no row{draft}", layer)
 
 
-def cell_violations(rows: dict[int, list[int]], experts: int, gpus: int | None, model: ModelSpec | None) -> Iterator[Violation]:
+def cell_violations(
+    rows: dict[int, list[int]], experts: int, gpus: int | None, model: ModelSpec | None
+) -> Iterator[Violation]:
     """The judge's rules of rows. Without an EP size nothing is said of duplicates, nor of divisibility."""
     expert_LP, layer_ids = rows_LP(rows), tuple(rows)
     slots = expert_LP.shape[1]
     if experts > slots:
         row, slot = np.unravel_index(int(expert_LP.argmax()), expert_LP.shape)
         layer, expert = layer_ids[row], int(expert_LP[row, slot])
-        named = f"{model.name} has {experts} experts" if model else f"layer {layer}, slot {slot}: expert id {expert} implies {experts} experts"
+        named = (
+            f"{model.name} has {experts} experts"
+            if model
+            else f"layer {layer}, slot {slot}: expert id {expert} implies {experts} experts"
+        )
         text = f"{named}, and a row has {slots} slots, so some expert has none"
         yield Violation("slots", text) if model else Violation("slots", text, layer, expert=expert)
         if model is None:  # an absurd id would make the count below as large as itself
@@ -75,21 +87,35 @@ def clean_sizes(expert_LP: npt.NDArray[np.int64]) -> list[int]:
     """EP sizes, divisors of the slot count, for which no GPU holds an expert twice."""
     slots = expert_LP.shape[1]
     sizes = (size for size in range(1, slots + 1) if slots % size == 0)
-    return [size for size in sizes if not (np.diff(np.sort(expert_LP.reshape(len(expert_LP), size, -1), axis=2), axis=2) == 0).any()]
+    return [
+        size
+        for size in sizes
+        if not (np.diff(np.sort(expert_LP.reshape(len(expert_LP), size, -1), axis=2), axis=2) == 0).any()
+    ]
 
 
 def _integers(row: Any, layer: int, broken: list[Violation]) -> list[int] | None:
     """The row, or None and a violation where a cell is no whole number that an expert id could be."""
     if not isinstance(row, list) or not row:
         held = "empty" if row == [] else f"a {type(row).__name__}"
-        broken.append(Violation("integer", f"layer {layer}: the row is {held}; expected a list of expert ids", layer))
+        broken.append(
+            Violation("integer", f"layer {layer}: the row is {held}; expected a list of expert ids", layer)
+        )
         return None
     for slot, cell in enumerate(row):
         if type(cell) is not int:
-            broken.append(Violation("integer", f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number", layer))
+            broken.append(
+                Violation(
+                    "integer", f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number", layer
+                )
+            )
             return None
         if not -(2**31) <= cell < 2**31:
-            broken.append(Violation("range", f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range", layer))
+            broken.append(
+                Violation(
+                    "range", f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range", layer
+                )
+            )
             return None
     return row
 

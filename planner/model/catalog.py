@@ -42,8 +42,12 @@ def find_model(text: str) -> ModelSpec:
     if path is not None:
         return _read_config(path)
     if text.startswith((".", "/", "~")) or text.endswith(".json") or text.count("/") > 1:
-        raise BadInput(f"{shown(text)}: there is no such file or folder; give a model's config.json, or a name from 'moeplan model list'")
-    raise BadInput(f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; 'moeplan model list' lists all, and a path to a config.json works too")
+        raise BadInput(
+            f"{shown(text)}: there is no such file or folder; give a model's config.json, or a name from 'moeplan model list'"
+        )
+    raise BadInput(
+        f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; 'moeplan model list' lists all, and a path to a config.json works too"
+    )
 
 
 def model_names() -> list[str]:
@@ -61,7 +65,11 @@ def _existing(text: str) -> Path | None:
     try:
         path = Path(text).expanduser()
         return path if text.strip() and path.exists() else None
-    except (OSError, ValueError, RuntimeError):  # no text of a person's is a fault of ours: too long, a null byte, ~nobody
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ):  # no text of a person's is a fault of ours: too long, a null byte, ~nobody
         return None
 
 
@@ -70,10 +78,17 @@ def _read_config(path: Path) -> ModelSpec:
     path = path / "config.json" if path.is_dir() else path
     config = read_json(path, LARGEST_CONFIG_BYTES)
     beside = path.with_name("hf_quant_config.json")
-    if isinstance(config, dict) and not config.get("quantization_config") and path != beside and beside.exists():
+    if (
+        isinstance(config, dict)
+        and not config.get("quantization_config")
+        and path != beside
+        and beside.exists()
+    ):
         stated = read_json(beside, LARGEST_CONFIG_BYTES)
         if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
-            raise BadInput(f"{beside}: the mapping 'quantization' is missing; give the release's own file or take it away")
+            raise BadInput(
+                f"{beside}: the mapping 'quantization' is missing; give the release's own file or take it away"
+            )
         config = {**config, "quantization_config": stated["quantization"]}
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
     return spec_from_config(config, name, str(path))
@@ -100,7 +115,10 @@ def _entry(name: str, facts: Any) -> _Entry:
     facts = check_keys(facts, f"models.yaml: {name}", {**_FACTS, "moe_layers": (str, int)}, optional)
     given = {key: facts[key] for key in (*_FACTS, *_OPTIONAL_FACTS) if key in facts}
     moe_layer_ids, draft_layer_ids = parse_ids(facts["moe_layers"]), parse_ids(facts.get("draft_layers", ""))
-    return _Entry(ModelSpec(name=name, moe_layer_ids=moe_layer_ids, draft_layer_ids=draft_layer_ids, **given), tuple(facts.get("aliases", ())))
+    return _Entry(
+        ModelSpec(name=name, moe_layer_ids=moe_layer_ids, draft_layer_ids=draft_layer_ids, **given),
+        tuple(facts.get("aliases", ())),
+    )
 
 
 def parse_ids(text: str | int) -> tuple[int, ...]:

@@ -34,11 +34,22 @@ class _Family:
     groups: str = "n_group|num_expert_group"
 
 
-_MIXTRAL = _Family(rule.every, "num_local_experts", width="intermediate_size", top_k="num_experts_per_tok|experts_per_token")
-_QWEN = _Family(rule.sparse_step, "num_experts|num_local_experts", shared="shared_expert_intermediate_size", draft_layers=rule.draft)
+_MIXTRAL = _Family(
+    rule.every, "num_local_experts", width="intermediate_size", top_k="num_experts_per_tok|experts_per_token"
+)
+_QWEN = _Family(
+    rule.sparse_step,
+    "num_experts|num_local_experts",
+    shared="shared_expert_intermediate_size",
+    draft_layers=rule.draft,
+)
 _DEEPSEEK = _Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)
-_DEEPSEEK_V4 = _Family(rule.every, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)  # hash-routed layers hold experts too
-_DOTS = _Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts")  # also MiMo: its draft layers are dense
+_DEEPSEEK_V4 = _Family(
+    rule.every, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft
+)  # hash-routed layers hold experts too
+_DOTS = _Family(
+    rule.after_dense, "n_routed_experts", shared="n_shared_experts"
+)  # also MiMo: its draft layers are dense
 _KIMI_LINEAR = _Family(
     rule.after_dense,
     "num_experts|num_local_experts",
@@ -48,12 +59,22 @@ _KIMI_LINEAR = _Family(
     dispatch_width="routed_expert_hidden_size",
 )
 _MINIMAX_M3 = _Family(
-    rule.after_dense, "num_local_experts", width="moe_intermediate_size|intermediate_size", shared="n_shared_experts", draft_layers=rule.draft
+    rule.after_dense,
+    "num_local_experts",
+    width="moe_intermediate_size|intermediate_size",
+    shared="n_shared_experts",
+    draft_layers=rule.draft,
 )
 _STEP = _Family(
-    rule.enumerated, "num_experts|moe_num_experts|n_routed_experts", top_k="num_experts_per_tok|moe_top_k", shared=1, draft_layers=rule.draft_enumerated
+    rule.enumerated,
+    "num_experts|moe_num_experts|n_routed_experts",
+    top_k="num_experts_per_tok|moe_top_k",
+    shared=1,
+    draft_layers=rule.draft_enumerated,
 )
-_GEMMA = _Family(rule.every, "num_experts", top_k="top_k_experts")  # the dense MLP beside the experts is no shared expert
+_GEMMA = _Family(
+    rule.every, "num_experts", top_k="top_k_experts"
+)  # the dense MLP beside the experts is no shared expert
 _LLAMA4 = _Family(rule.interleaved, "num_local_experts", width="intermediate_size", shared=1)
 _NEMOTRON_H = _Family(
     rule.block_layers,
@@ -73,14 +94,36 @@ _DBRX = _Family(
     hidden="d_model|hidden_size",
 )
 _ERNIE = _Family(rule.interval, "moe_num_experts", top_k="moe_k", shared="moe_num_shared_experts")
-_HUNYUAN = _Family(rule.after_skipped, "num_experts", width="moe_intermediate_size|intermediate_size", top_k="moe_topk", shared="num_shared_expert")
-_LONGCAT = _Family(rule.every, "n_routed_experts", width="expert_ffn_hidden_size", top_k="moe_topk", layers="num_layers")
+_HUNYUAN = _Family(
+    rule.after_skipped,
+    "num_experts",
+    width="moe_intermediate_size|intermediate_size",
+    top_k="moe_topk",
+    shared="num_shared_expert",
+)
+_LONGCAT = _Family(
+    rule.every, "n_routed_experts", width="expert_ffn_hidden_size", top_k="moe_topk", layers="num_layers"
+)
 
 _FAMILIES: dict[str, _Family] = {
     **dict.fromkeys(("mixtral", "minimax_m1", "minimax_m2", "phimoe", "gpt_oss"), _MIXTRAL),
     **dict.fromkeys(("olmoe", "grok-1"), _Family(rule.every, "num_experts", width="intermediate_size")),
-    **dict.fromkeys(("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_5_moe", "qwen3_5_moe_text"), _QWEN),
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm4_moe", "glm_moe_dsa"), _DEEPSEEK),
+    **dict.fromkeys(
+        (
+            "qwen2_moe",
+            "qwen3_moe",
+            "qwen3_next",
+            "qwen3_vl_moe",
+            "qwen3_vl_moe_text",
+            "qwen3_5_moe",
+            "qwen3_5_moe_text",
+        ),
+        _QWEN,
+    ),
+    **dict.fromkeys(
+        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm4_moe", "glm_moe_dsa"),
+        _DEEPSEEK,
+    ),
     **dict.fromkeys(("deepseek_v4", "deepseek_ref"), _DEEPSEEK_V4),
     **dict.fromkeys(("dots1", "mimo_v2_flash"), _DOTS),
     **dict.fromkeys(("kimi_k3", "kimi_linear"), _KIMI_LINEAR),
@@ -105,7 +148,11 @@ def spec_from_config(config: dict[str, Any], name: str, source: str) -> ModelSpe
     reader = HfConfig(text if isinstance(text, dict) else config, source)
     architecture, family = _family(config, reader)
     _refuse_dense(reader, family)
-    layers = reader.whole(family.layers, 1, MOST_LAYERS) if family.layers else len(rule.blocks(reader, "hybrid_override_pattern", "layers_block_type"))
+    layers = (
+        reader.whole(family.layers, 1, MOST_LAYERS)
+        if family.layers
+        else len(rule.blocks(reader, "hybrid_override_pattern", "layers_block_type"))
+    )
     moe_layer_ids = family.moe_layers(reader, layers)
     hidden = reader.whole(family.hidden, 1, LARGEST_WIDTH)
     dtype, assumed = weight_dtype(config, reader.values, source)
@@ -118,7 +165,9 @@ def spec_from_config(config: dict[str, Any], name: str, source: str) -> ModelSpe
         top_k=_same_everywhere(reader, family.top_k, layers, moe_layer_ids, 1, MOST_EXPERTS),
         hidden=hidden,
         expert_intermediate=_same_everywhere(reader, family.width, layers, moe_layer_ids, 1, LARGEST_WIDTH),
-        dispatch_width=reader.whole(family.dispatch_width, 1, LARGEST_WIDTH, default=hidden) if family.dispatch_width else hidden,
+        dispatch_width=reader.whole(family.dispatch_width, 1, LARGEST_WIDTH, default=hidden)
+        if family.dispatch_width
+        else hidden,
         weight_dtype=dtype,
         source=source,
         draft_layer_ids=tuple(family.draft_layers(reader, layers)),
@@ -138,34 +187,54 @@ def _family(config: dict[str, Any], reader: HfConfig) -> tuple[str, _Family]:
             return kind, _FAMILIES[kind]
     if not named:
         raise BadInput(f"{reader.where}: the key 'model_type' is missing; give the model's config.json")
-    dense = "" if any("expert" in str(key) for key in reader.values) else " and names no experts, so it may be a dense model with nothing to place"
-    raise BadInput(f"{reader.where}: model_type {shown(named[0])} is not one we read{dense}; known are {', '.join(sorted(_FAMILIES))}")
+    dense = (
+        ""
+        if any("expert" in str(key) for key in reader.values)
+        else " and names no experts, so it may be a dense model with nothing to place"
+    )
+    raise BadInput(
+        f"{reader.where}: model_type {shown(named[0])} is not one we read{dense}; known are {', '.join(sorted(_FAMILIES))}"
+    )
 
 
 def _refuse_dense(reader: HfConfig, family: _Family) -> None:
     experts = reader.get(family.experts)
     if experts is None or experts in (0, 1):
-        said = f"the key {quoted(family.experts)} is missing or null" if experts is None else f"{quoted(family.experts)} is {experts}"
-        raise BadInput(f"{reader.where}: {said}: a dense model has no experts to place; give the config.json of a Mixture-of-Experts model")
+        said = (
+            f"the key {quoted(family.experts)} is missing or null"
+            if experts is None
+            else f"{quoted(family.experts)} is {experts}"
+        )
+        raise BadInput(
+            f"{reader.where}: {said}: a dense model has no experts to place; give the config.json of a Mixture-of-Experts model"
+        )
     if reader.get("enable_moe_block") is False:
         raise BadInput(
             f"{reader.where}: 'enable_moe_block' is false: a dense model has no experts to place; give the config.json of a Mixture-of-Experts model"
         )
     zero = reader.get("zero_expert_num")
     if zero is not None and reader.check("zero_expert_num", zero, 0, MOST_EXPERTS):
-        raise BadInput(f"{reader.where}: its {zero} zero-compute experts take tokens but sit on no GPU; moeplan cannot describe such a model yet")
+        raise BadInput(
+            f"{reader.where}: its {zero} zero-compute experts take tokens but sit on no GPU; moeplan cannot describe such a model yet"
+        )
 
 
-def _same_everywhere(reader: HfConfig, keys: str, layers: int, moe_layer_ids: list[int], least: int, most: int) -> int:
+def _same_everywhere(
+    reader: HfConfig, keys: str, layers: int, moe_layer_ids: list[int], least: int, most: int
+) -> int:
     """A number, or Hunyuan's list with one for each layer, which must agree over the MoE layers."""
     value = reader.get(keys)
     if not isinstance(value, list):
         return reader.whole(keys, least, most)
     if len(value) != layers:
-        raise BadInput(f"{reader.where}: {quoted(keys)} has {len(value)} entries; expected one for each of {layers} layers")
+        raise BadInput(
+            f"{reader.where}: {quoted(keys)} has {len(value)} entries; expected one for each of {layers} layers"
+        )
     chosen = [reader.check(keys, value[layer], least, most) for layer in moe_layer_ids if layer < layers]
     if len(set(chosen)) != 1:
-        raise BadInput(f"{reader.where}: {quoted(keys)} differs between MoE layers ({shown(sorted(set(chosen)))}); moeplan plans models with one value")
+        raise BadInput(
+            f"{reader.where}: {quoted(keys)} differs between MoE layers ({shown(sorted(set(chosen)))}); moeplan plans models with one value"
+        )
     return chosen[0]
 
 
@@ -175,4 +244,6 @@ def _shared(reader: HfConfig, shared: str | int, layers: int, moe_layer_ids: lis
     if reader.get(shared) is None:
         return 0
     count = _same_everywhere(reader, shared, layers, moe_layer_ids, 0, LARGEST_WIDTH)
-    return min(count, 1) if shared.endswith("_size") else count  # Qwen states the width of its one shared expert
+    return (
+        min(count, 1) if shared.endswith("_size") else count
+    )  # Qwen states the width of its one shared expert

@@ -40,12 +40,21 @@ class ModelSpec:
             raise BadInput(f"model {self.name}: top_k {self.top_k} is more than its {self.experts} experts")
         if not self.moe_layer_ids:
             raise BadInput(f"model {self.name}: no layer holds routed experts; there is nothing to place")
-        if list(self.moe_layer_ids) != sorted(set(self.moe_layer_ids)) or not 0 <= self.moe_layer_ids[0] <= self.moe_layer_ids[-1] < self.layers:
-            raise BadInput(f"model {self.name}: MoE layer ids must be distinct, ascending and within 0..{self.layers - 1}")
+        if (
+            list(self.moe_layer_ids) != sorted(set(self.moe_layer_ids))
+            or not 0 <= self.moe_layer_ids[0] <= self.moe_layer_ids[-1] < self.layers
+        ):
+            raise BadInput(
+                f"model {self.name}: MoE layer ids must be distinct, ascending and within 0..{self.layers - 1}"
+            )
         if any(layer < self.layers for layer in self.draft_layer_ids):
-            raise BadInput(f"model {self.name}: draft layer ids {self.draft_layer_ids} must follow the {self.layers} decoder layers")
+            raise BadInput(
+                f"model {self.name}: draft layer ids {self.draft_layer_ids} must follow the {self.layers} decoder layers"
+            )
         if self.weight_dtype not in BYTES_PER_WEIGHT:
-            raise BadInput(f"model {self.name}: weight dtype {self.weight_dtype!r} is not one of {', '.join(BYTES_PER_WEIGHT)}")
+            raise BadInput(
+                f"model {self.name}: weight dtype {self.weight_dtype!r} is not one of {', '.join(BYTES_PER_WEIGHT)}"
+            )
 
     @cached_property
     def placed_layer_ids(self) -> tuple[int, ...]:
@@ -55,7 +64,12 @@ class ModelSpec:
     @property
     def expert_bytes(self) -> float:
         """Weight bytes of one routed expert of one layer, block scales included."""
-        return self.expert_matrices * self.dispatch_width * self.expert_intermediate * BYTES_PER_WEIGHT[self.weight_dtype]
+        return (
+            self.expert_matrices
+            * self.dispatch_width
+            * self.expert_intermediate
+            * BYTES_PER_WEIGHT[self.weight_dtype]
+        )
 
     @property
     def flops_per_assignment(self) -> float:

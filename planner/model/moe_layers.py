@@ -32,21 +32,30 @@ class HfConfig:
     def whole(self, keys: str, least: int, most: int, default: int | None = None) -> int:
         value = self.get(keys)
         if value is None and default is None:
-            raise BadInput(f"{self.where}: the key {quoted(keys)} is missing or null; give the model's complete config.json")
+            raise BadInput(
+                f"{self.where}: the key {quoted(keys)} is missing or null; give the model's complete config.json"
+            )
         return self.check(keys, default if value is None else value, least, most)
 
     def check(self, keys: str, value: Any, least: int, most: int) -> int:
         if type(value) is not int or not least <= value <= most:
-            raise BadInput(f"{self.where}: {quoted(keys)} is {shown(value)}; expected a whole number from {least} to {most:,}")
+            raise BadInput(
+                f"{self.where}: {quoted(keys)} is {shown(value)}; expected a whole number from {least} to {most:,}"
+            )
         return value
 
     def wholes(self, key: str, most: int) -> list[int] | None:
         """A list of whole numbers, or its spelling '3,4,5'."""
         value = self.get(key)
         if isinstance(value, str):
-            value = [int(part) if part.strip().isdecimal() and len(part) < 10 else part for part in value.split(",")]
+            value = [
+                int(part) if part.strip().isdecimal() and len(part) < 10 else part
+                for part in value.split(",")
+            ]
         if value is not None and (not isinstance(value, list) or len(value) > most):
-            raise BadInput(f"{self.where}: '{key}' is {shown(value)}; expected a list of at most {most:,} whole numbers")
+            raise BadInput(
+                f"{self.where}: '{key}' is {shown(value)}; expected a list of at most {most:,} whole numbers"
+            )
         return None if value is None else [self.check(key, entry, 0, MOST_LAYERS) for entry in value]
 
     def words(self, key: str, layers: int | None, known: tuple[str, ...]) -> list[str] | None:
@@ -56,14 +65,18 @@ class HfConfig:
             return None
         if not isinstance(value, list) or len(value) > MOST_LAYERS or layers not in (None, len(value)):
             count = f"{layers:,}" if layers is not None else f"at most {MOST_LAYERS:,}"
-            raise BadInput(f"{self.where}: '{key}' is {shown(value)}; expected a list with one word for each of {count} layers")
+            raise BadInput(
+                f"{self.where}: '{key}' is {shown(value)}; expected a list with one word for each of {count} layers"
+            )
         for entry in value:
             if entry not in known:
                 raise BadInput(f"{self.where}: '{key}' holds {shown(entry)}; known are {', '.join(known)}")
         return value
 
 
-LayerRule = Callable[[HfConfig, int], list[int]]  # config, number of decoder layers -> ids of the layers that hold routed experts
+LayerRule = Callable[
+    [HfConfig, int], list[int]
+]  # config, number of decoder layers -> ids of the layers that hold routed experts
 
 
 def every(_config: HfConfig, layers: int) -> list[int]:
@@ -78,14 +91,22 @@ def after_dense(config: HfConfig, layers: int) -> list[int]:
     if isinstance(config.get("moe_layer_freq"), list):
         flags = config.wholes("moe_layer_freq", MOST_LAYERS) or []
         if len(flags) != layers or not set(flags) <= {0, 1}:
-            raise BadInput(f"{config.where}: 'moe_layer_freq' is {shown(flags)}; expected a 0 or 1 for each of {layers} layers")
+            raise BadInput(
+                f"{config.where}: 'moe_layer_freq' is {shown(flags)}; expected a 0 or 1 for each of {layers} layers"
+            )
         return [layer for layer, flag in enumerate(flags) if flag]
-    first, step = config.whole("first_k_dense_replace", 0, MOST_LAYERS), config.whole("moe_layer_freq", 1, MOST_LAYERS, default=1)
+    first, step = (
+        config.whole("first_k_dense_replace", 0, MOST_LAYERS),
+        config.whole("moe_layer_freq", 1, MOST_LAYERS, default=1),
+    )
     return [layer for layer in range(first, layers) if layer % step == 0]
 
 
 def sparse_step(config: HfConfig, layers: int) -> list[int]:
-    step, dense = config.whole("decoder_sparse_step", 1, MOST_LAYERS, default=1), set(config.wholes("mlp_only_layers", MOST_LAYERS) or [])
+    step, dense = (
+        config.whole("decoder_sparse_step", 1, MOST_LAYERS, default=1),
+        set(config.wholes("mlp_only_layers", MOST_LAYERS) or []),
+    )
     return [layer for layer in range(layers) if (layer + 1) % step == 0 and layer not in dense]
 
 
@@ -101,9 +122,16 @@ def period(config: HfConfig, layers: int) -> list[int]:
 
 
 def interval(config: HfConfig, layers: int) -> list[int]:
-    first, last = config.whole("moe_layer_start_index", 0, MOST_LAYERS), config.whole("moe_layer_end_index", -1, MOST_LAYERS, default=-1)
+    first, last = (
+        config.whole("moe_layer_start_index", 0, MOST_LAYERS),
+        config.whole("moe_layer_end_index", -1, MOST_LAYERS, default=-1),
+    )
     step = config.whole("moe_layer_interval", 1, MOST_LAYERS, default=1)
-    return [layer for layer in range(first, layers if last == -1 else min(last + 1, layers)) if (layer + 1) % step == 0]
+    return [
+        layer
+        for layer in range(first, layers if last == -1 else min(last + 1, layers))
+        if (layer + 1) % step == 0
+    ]
 
 
 def after_skipped(config: HfConfig, layers: int) -> list[int]:
@@ -113,11 +141,17 @@ def after_skipped(config: HfConfig, layers: int) -> list[int]:
 def enumerated(config: HfConfig, layers: int) -> list[int]:
     """Step: the enumeration may go past the decoder into draft layers."""
     listed = config.wholes("moe_layers_enum", MOST_LAYERS)
-    return after_dense(config, layers) if listed is None else sorted(layer for layer in listed if layer < layers)
+    return (
+        after_dense(config, layers) if listed is None else sorted(layer for layer in listed if layer < layers)
+    )
 
 
 def block_layers(config: HfConfig, _layers: int) -> list[int]:
-    return [layer for layer, block in enumerate(blocks(config, "hybrid_override_pattern", "layers_block_type")) if block == "moe"]
+    return [
+        layer
+        for layer, block in enumerate(blocks(config, "hybrid_override_pattern", "layers_block_type"))
+        if block == "moe"
+    ]
 
 
 def blocks(config: HfConfig, pattern_key: str, list_key: str) -> list[str]:
@@ -127,8 +161,14 @@ def blocks(config: HfConfig, pattern_key: str, list_key: str) -> list[str]:
     pattern = config.get(pattern_key)
     if listed is not None:
         return listed
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS or not set(pattern) <= set(letters):
-        raise BadInput(f"{config.where}: '{pattern_key}' is {shown(pattern)}; expected a letter M, E, * or - for each layer, or the list '{list_key}'")
+    if (
+        not isinstance(pattern, str)
+        or not 0 < len(pattern) <= MOST_LAYERS
+        or not set(pattern) <= set(letters)
+    ):
+        raise BadInput(
+            f"{config.where}: '{pattern_key}' is {shown(pattern)}; expected a letter M, E, * or - for each layer, or the list '{list_key}'"
+        )
     return [letters[letter] for letter in pattern]
 
 
@@ -138,7 +178,15 @@ def no_draft(_config: HfConfig, _layers: int) -> list[int]:
 
 def draft(config: HfConfig, layers: int) -> list[int]:
     """One layer of experts for each draft step. A config that names no steps has none: such layers may exist, but the file does not say so."""
-    return list(range(layers, layers + config.whole("num_nextn_predict_layers|num_mtp_layers|mtp_num_hidden_layers", 0, 1000, default=0)))
+    return list(
+        range(
+            layers,
+            layers
+            + config.whole(
+                "num_nextn_predict_layers|num_mtp_layers|mtp_num_hidden_layers", 0, 1000, default=0
+            ),
+        )
+    )
 
 
 def draft_blocks(config: HfConfig, layers: int) -> list[int]:
@@ -146,7 +194,9 @@ def draft_blocks(config: HfConfig, layers: int) -> list[int]:
     steps = config.whole("num_nextn_predict_layers", 0, 1000, default=0)
     run = blocks(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type") if steps else []
     if steps * len(run) > MOST_LAYERS:
-        raise BadInput(f"{config.where}: {steps} draft steps of {len(run)} layers are more than {MOST_LAYERS:,} layers")
+        raise BadInput(
+            f"{config.where}: {steps} draft steps of {len(run)} layers are more than {MOST_LAYERS:,} layers"
+        )
     return [layers + offset for offset, block in enumerate(run * steps) if block == "moe"]
 
 

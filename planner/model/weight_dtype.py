@@ -8,14 +8,21 @@ from typing import Any
 from planner.base import BadInput
 
 # Spelling of a scheme, lower case -> weight dtype. The second block is modelopt's `quant_algo`.
-_SCHEMES = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "fp4": "mxfp4", "bf16": "bf16", "bfloat16": "bf16"} | {
-    "nvfp4": "nvfp4",
-    "w4a16_nvfp4": "nvfp4",
-    "fp8_pb_wo": "fp8",
-    "w4a8_mxfp4_fp8": "mxfp4",
-}
+_SCHEMES = {
+    "fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "mxfp4": "mxfp4",
+    "fp4": "mxfp4",
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+} | {"nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "fp8_pb_wo": "fp8", "w4a8_mxfp4_fp8": "mxfp4"}
 # (bits, kind, weights to a scale) of a config group. A group of None is any.
-_GROUPS = {(8, "float", None): "fp8", (4, "int", None): "int4", (4, "float", 16): "nvfp4", (4, "float", 32): "mxfp4"}
+_GROUPS = {
+    (8, "float", None): "fp8",
+    (4, "int", None): "int4",
+    (4, "float", 16): "nvfp4",
+    (4, "float", 32): "mxfp4",
+}
 
 
 def weight_dtype(config: dict[str, Any], text: dict[str, Any], where: str) -> tuple[str, bool]:
@@ -25,12 +32,16 @@ def weight_dtype(config: dict[str, Any], text: dict[str, Any], where: str) -> tu
         if not isinstance(quantization, dict):
             raise BadInput(f"{where}: 'quantization_config' is {shown(quantization)}; expected a mapping")
         return _quantized(quantization, text.get("expert_dtype"), where), False
-    stored = next((part[key] for part in (text, config) for key in ("dtype", "torch_dtype") if part.get(key)), None)
+    stored = next(
+        (part[key] for part in (text, config) for key in ("dtype", "torch_dtype") if part.get(key)), None
+    )
     if stored in ("bfloat16", "float16", "torch.bfloat16", "torch.float16"):
         return "bf16", False  # stands for both 16-bit floats: the same bytes and the same rate
     if stored in (None, "auto", "float32", "torch.float32"):
         return "bf16", True  # engines serve float32 releases in 16 bits
-    raise BadInput(f"{where}: the weight dtype 'dtype' or 'torch_dtype' is {shown(stored)}; known are bfloat16, float16 and float32")
+    raise BadInput(
+        f"{where}: the weight dtype 'dtype' or 'torch_dtype' is {shown(stored)}; known are bfloat16, float16 and float32"
+    )
 
 
 def _quantized(quantization: dict[str, Any], expert_dtype: Any, where: str) -> str:
@@ -59,7 +70,11 @@ def _of_experts(layers: Any, where: str) -> Any:
     """Mixed precision as modelopt writes it: the scheme of the layers that hold routed experts."""
     if not isinstance(layers, dict):
         raise BadInput(f"{where}: 'quantized_layers' is {shown(layers)}; expected a mapping of layer names")
-    schemes = [entry.get("quant_algo") for layer, entry in layers.items() if isinstance(entry, dict) and _names_experts(layer)]
+    schemes = [
+        entry.get("quant_algo")
+        for layer, entry in layers.items()
+        if isinstance(entry, dict) and _names_experts(layer)
+    ]
     if not schemes or any(scheme != schemes[0] for scheme in schemes):
         raise _unknown("'quantized_layers' with no scheme, or with several, for the routed experts", where)
     return schemes[0]
@@ -68,12 +83,22 @@ def _of_experts(layers: Any, where: str) -> Any:
 def _grouped(groups: Any, where: str) -> str:
     """compressed-tensors and modelopt: the group that names experts, else the only group."""
     entries = list(groups.values()) if isinstance(groups, dict) else []
-    if not entries or not all(isinstance(entry, dict) and isinstance(entry.get("weights"), dict) for entry in entries):
-        raise BadInput(f"{where}: 'config_groups' is {shown(groups)}; expected groups, each with its 'weights'")
-    naming = [entry for entry in entries if isinstance(entry.get("targets"), list) and any(map(_names_experts, entry["targets"]))]
+    if not entries or not all(
+        isinstance(entry, dict) and isinstance(entry.get("weights"), dict) for entry in entries
+    ):
+        raise BadInput(
+            f"{where}: 'config_groups' is {shown(groups)}; expected groups, each with its 'weights'"
+        )
+    naming = [
+        entry
+        for entry in entries
+        if isinstance(entry.get("targets"), list) and any(map(_names_experts, entry["targets"]))
+    ]
     chosen = naming or entries
     if len(chosen) > 1:
-        raise _unknown(f"{len(entries)} config groups that do not say which one holds the routed experts", where)
+        raise _unknown(
+            f"{len(entries)} config groups that do not say which one holds the routed experts", where
+        )
     bits, kind, group = (chosen[0]["weights"].get(key) for key in ("num_bits", "type", "group_size"))
     for (known_bits, known_kind, known_group), dtype in _GROUPS.items():
         if (bits, kind) == (known_bits, known_kind) and known_group in (None, group):
@@ -86,7 +111,9 @@ def _names_experts(layer: Any) -> bool:
 
 
 def _unknown(what: str, where: str) -> BadInput:
-    return BadInput(f"{where}: quantization {what} is not one we know; take 'quantization_config' out of a copy of the file to plan with its unquantized dtype")
+    return BadInput(
+        f"{where}: quantization {what} is not one we know; take 'quantization_config' out of a copy of the file to plan with its unquantized dtype"
+    )
 
 
 def shown(value: Any) -> str:

@@ -1,8 +1,34 @@
 """Plans: a placement with its cost, bound and provenance; the plan file; the moves between two plans."""
 
-from planner.plan.file import EMITTED_PLAN, disagreements, held_out_load, plan_from_dict, read_plan, write_plan
+from planner.plan.file import (
+    EMITTED_PLAN,
+    disagreements,
+    held_out_load,
+    plan_from_dict,
+    read_plan,
+    write_plan,
+)
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, Origin, Plan, judged
 from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
 
-__all__ = ["EMITTED_PLAN", "PREVIOUS", "SCHEMA", "Moves", "Origin", "Plan", "aligned", "cost_to_dict", "disagreements", "held_out_load", "judged", "moves_L", "plan_from_dict", "plan_moves", "plan_to_dict", "read_plan", "steps_to_pay", "write_plan"]
+__all__ = [
+    "EMITTED_PLAN",
+    "PREVIOUS",
+    "SCHEMA",
+    "Moves",
+    "Origin",
+    "Plan",
+    "aligned",
+    "cost_to_dict",
+    "disagreements",
+    "held_out_load",
+    "judged",
+    "moves_L",
+    "plan_from_dict",
+    "plan_moves",
+    "plan_to_dict",
+    "read_plan",
+    "steps_to_pay",
+    "write_plan",
+]

@@ -31,8 +31,12 @@ def read_plan(path: str | Path) -> tuple[Problem, Placement, dict[str, Any]]:
 def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str, Any]]:
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
-        raise BadInput(f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one")
-    check_keys({key: value.get(key) for key in (*_REQUIRED, *_OPTIONAL) if key in value}, where, _REQUIRED, _OPTIONAL)
+        raise BadInput(
+            f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one"
+        )
+    check_keys(
+        {key: value.get(key) for key in (*_REQUIRED, *_OPTIONAL) if key in value}, where, _REQUIRED, _OPTIONAL
+    )
     model = _model(value["model"], where)
     load = _load(value["load"], model, f"{where}: load")
     workload = _workload(value["workload"], where)
@@ -66,7 +70,10 @@ def disagreements(problem: Problem, placement: Placement, value: dict[str, Any])
     return [
         f"predicted.fitted.{key} is {reported.get(key)!r}, recomputed it is {found[key]!r}"
         for key in keys
-        if not (isinstance(reported.get(key), (int, float)) and abs(reported[key] - found[key]) <= 1e-9 * abs(found[key]) + 1e-15)
+        if not (
+            isinstance(reported.get(key), (int, float))
+            and abs(reported[key] - found[key]) <= 1e-9 * abs(found[key]) + 1e-15
+        )
     ]
 
 
@@ -82,7 +89,9 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
 
 
 def _model(value: dict[str, Any], where: str) -> ModelSpec:
-    fields: dict[str, Any] = {key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()}
+    fields: dict[str, Any] = {
+        key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()
+    }
     try:
         return ModelSpec(**fields)
     except TypeError as error:
@@ -90,7 +99,11 @@ def _model(value: dict[str, Any], where: str) -> ModelSpec:
 
 
 def _workload(value: dict[str, Any], where: str) -> Workload:
-    check_keys(value, f"{where}: workload", {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str})
+    check_keys(
+        value,
+        f"{where}: workload",
+        {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str},
+    )
     return Workload(**value)
 
 
@@ -101,9 +114,18 @@ def _objective(value: dict[str, Any], where: str) -> Objective:
 
 
 def _load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile:
-    check_keys({key: value[key] for key in ("source", "counts") if key in value}, where, {"source": str, "counts": list})
+    check_keys(
+        {key: value[key] for key in ("source", "counts") if key in value},
+        where,
+        {"source": str, "counts": list},
+    )
     counts_LE = integers(value["counts"], where, (len(model.placed_layer_ids), model.experts))
-    return LoadProfile(counts_LE[None].copy(), model.placed_layer_ids, value["source"], unmeasured_layer_ids=tuple(value.get("unmeasured_layer_ids", ())))
+    return LoadProfile(
+        counts_LE[None].copy(),
+        model.placed_layer_ids,
+        value["source"],
+        unmeasured_layer_ids=tuple(value.get("unmeasured_layer_ids", ())),
+    )
 
 
 def held_out_load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile | None:
@@ -123,7 +145,9 @@ def _placement(value: dict[str, Any], problem: Problem, where: str) -> Placement
         raise BadInput(
             f"{where}: placement needs one row for each of layers {expected[0]}..{expected[-1]}; missing {missing or 'none'}, surplus {surplus or 'none'}"
         )
-    rows = [integers(row, f"{where}: placement, layer {layer}", (problem.slots,)) for layer, row in value.items()]
+    rows = [
+        integers(row, f"{where}: placement, layer {layer}", (problem.slots,)) for layer, row in value.items()
+    ]
     return Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
 
 
@@ -131,10 +155,16 @@ def integers(value: Any, where: str, shape: tuple[int, ...]) -> np.ndarray[Any, 
     """`value` as whole numbers of that shape. BadInput names the first cell that is none (3.0 and true are none)."""
     if len(shape) > 1:
         if not isinstance(value, list) or len(value) != shape[0]:
-            raise BadInput(f"{where}: expected {shape[0]} rows, got {len(value) if isinstance(value, list) else type(value).__name__}")
-        return np.array([integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)])
+            raise BadInput(
+                f"{where}: expected {shape[0]} rows, got {len(value) if isinstance(value, list) else type(value).__name__}"
+            )
+        return np.array(
+            [integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)]
+        )
     if not isinstance(value, list) or len(value) != shape[0]:
-        raise BadInput(f"{where}: expected {shape[0]} whole numbers, got {len(value) if isinstance(value, list) else type(value).__name__}")
+        raise BadInput(
+            f"{where}: expected {shape[0]} whole numbers, got {len(value) if isinstance(value, list) else type(value).__name__}"
+        )
     for index, entry in enumerate(value):
         if type(entry) is not int or abs(entry) >= 2**62:
             raise BadInput(f"{where}, entry {index}: {entry!r} is not a whole number")

@@ -51,7 +51,9 @@ class Moves:
     transfers: Transfers
     bytes_W: Floats
     seconds_W: Floats
-    most_received_bytes: float  # by one GPU: what it holds apart, for every transfer reads the placement as it was
+    most_received_bytes: (
+        float  # by one GPU: what it holds apart, for every transfer reads the placement as it was
+    )
 
     @property
     def share(self) -> float:
@@ -76,7 +78,10 @@ def aligned(old: Placement, new: Placement) -> Placement:
     [[1, 0, 3, 2]]
     """
     layers, gpus, size = len(old.expert_LP), old.gpus, old.slots_per_gpu
-    old_XS, new_XS = old.expert_LP.reshape(layers * gpus, size), np.sort(new.expert_LP.reshape(layers * gpus, size), axis=1)
+    old_XS, new_XS = (
+        old.expert_LP.reshape(layers * gpus, size),
+        np.sort(new.expert_LP.reshape(layers * gpus, size), axis=1),
+    )
     same_XSS = old_XS[:, :, None] == new_XS[:, None, :]
     stays_XS, came_XS = same_XSS.any(axis=2), ~same_XSS.any(axis=1)
     found_XS = np.where(stays_XS, old_XS, 0)
@@ -91,17 +96,31 @@ def moves_L(old: Placement, new: Placement) -> Ints:
     return np.asarray((old_LGS[:, :, :, None] != new_LGS[:, :, None, :]).all(axis=2).sum(axis=(1, 2)))
 
 
-def plan_moves(problem: Problem, old: Placement, new: Placement, previous: str, most: int | None = None) -> Moves:
+def plan_moves(
+    problem: Problem, old: Placement, new: Placement, previous: str, most: int | None = None
+) -> Moves:
     """The transfers from `old` to `new`, which is `aligned` to it, in waves with their bytes and seconds."""
     found = transfers(problem.topology, old, new)
     expert_bytes, capacity_R = problem.model.expert_bytes, problem.topology.capacity_R
-    bytes_W, seconds_W = np.bincount(found.wave_T, minlength=found.waves).astype(np.float64) * expert_bytes, np.zeros(found.waves)
+    bytes_W, seconds_W = (
+        np.bincount(found.wave_T, minlength=found.waves).astype(np.float64) * expert_bytes,
+        np.zeros(found.waves),
+    )
     for wave in range(found.waves):
         bytes_GG = np.zeros((problem.gpus, problem.gpus))
         bytes_GG[found.source_T[found.wave_T == wave], found.target_T[found.wave_T == wave]] = expert_bytes
         seconds_W[wave] = (problem.topology.resource_bytes(bytes_GG) / capacity_R).max(initial=0.0)
     received_G = np.bincount(found.target_T, minlength=problem.gpus)
-    return Moves(previous, most, old.expert_LP.size, old.layer_ids, found, bytes_W, seconds_W, float(received_G.max() * expert_bytes))
+    return Moves(
+        previous,
+        most,
+        old.expert_LP.size,
+        old.layer_ids,
+        found,
+        bytes_W,
+        seconds_W,
+        float(received_G.max() * expert_bytes),
+    )
 
 
 def transfers(topology: Topology, old: Placement, new: Placement) -> Transfers:
@@ -114,14 +133,20 @@ def transfers(topology: Topology, old: Placement, new: Placement) -> Transfers:
     node_G, domain_G = topology.node_G, topology.domain_G
     sent_G = np.zeros(old.gpus, dtype=np.int64)
     source_T = np.empty(len(row_T), dtype=np.int64)
-    for at, (row, expert, target) in enumerate(zip(row_T.tolist(), expert_T.tolist(), target_T.tolist(), strict=True)):
+    for at, (row, expert, target) in enumerate(
+        zip(row_T.tolist(), expert_T.tolist(), target_T.tolist(), strict=True)
+    ):
         holders = old.gpu_P[old.expert_LP[row] == expert]
-        far = np.where(domain_G[holders] == domain_G[target], 0, np.where(node_G[holders] == node_G[target], 1, 2))
+        far = np.where(
+            domain_G[holders] == domain_G[target], 0, np.where(node_G[holders] == node_G[target], 1, 2)
+        )
         source_T[at] = min(zip(far.tolist(), sent_G[holders].tolist(), holders.tolist(), strict=True))[2]
         sent_G[source_T[at]] += 1
     wave_T = waves(source_T, target_T, old.gpus)
     order = np.lexsort((slot_T, row_T, wave_T))
-    return Transfers(wave_T[order], row_T[order], expert_T[order], source_T[order], slot_T[order], target_T[order])
+    return Transfers(
+        wave_T[order], row_T[order], expert_T[order], source_T[order], slot_T[order], target_T[order]
+    )
 
 
 def waves(source_T: Ints, target_T: Ints, gpus: int) -> Ints:
@@ -129,8 +154,16 @@ def waves(source_T: Ints, target_T: Ints, gpus: int) -> Ints:
 
     Edge after edge takes a wave that both ends have free; where there is none, the two waves of a path of alternating transfers change places.
     """
-    most = int(max(np.bincount(source_T, minlength=gpus).max(initial=0), np.bincount(target_T, minlength=gpus).max(initial=0)))
-    free = [[(1 << most) - 1] * gpus, [(1 << most) - 1] * gpus]  # of senders, of receivers: a bit for each wave
+    most = int(
+        max(
+            np.bincount(source_T, minlength=gpus).max(initial=0),
+            np.bincount(target_T, minlength=gpus).max(initial=0),
+        )
+    )
+    free = [
+        [(1 << most) - 1] * gpus,
+        [(1 << most) - 1] * gpus,
+    ]  # of senders, of receivers: a bit for each wave
     taken: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})  # (GPU, wave) -> transfer
     ends = (source_T.tolist(), target_T.tolist())
     wave_T = np.zeros(len(source_T), dtype=np.int64)
@@ -194,7 +227,10 @@ def moves_to_dict(moves: Moves, saved_seconds: float | None) -> dict[str, Any]:
         "seconds": moves.seconds,
         "saved_seconds_a_step": saved_seconds,
         "steps_to_pay": steps_to_pay(moves, saved_seconds),
-        "waves": [{"bytes": float(size), "seconds": float(seconds)} for size, seconds in zip(moves.bytes_W, moves.seconds_W, strict=True)],
+        "waves": [
+            {"bytes": float(size), "seconds": float(seconds)}
+            for size, seconds in zip(moves.bytes_W, moves.seconds_W, strict=True)
+        ],
         "columns": ["wave", "layer", "expert", "source", "target", "slot"],
         "transfers": np.stack(columns, axis=1).tolist(),
     }

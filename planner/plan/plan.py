@@ -65,7 +65,9 @@ class Plan:
     held_out: Cost | None
     bound: Bound
     time_bound: TimeBound
-    optimal_L: npt.NDArray[np.bool_]  # layers for which no placement has a better objective: every one was ruled out
+    optimal_L: npt.NDArray[
+        np.bool_
+    ]  # layers for which no placement has a better objective: every one was ruled out
     baselines: tuple[Baseline, ...]
     origin: Origin
     fitted_objective_seconds: float  # a step; what the search made small
@@ -102,7 +104,14 @@ class Plan:
     @property
     def gap_seconds(self) -> dict[str, float]:
         """Seconds above the bound, by part of the step."""
-        return {part: float((getattr(self.fitted, f"{part}_seconds_L") - getattr(self.time_bound, f"{part}_seconds_L")).sum()) for part in PARTS}
+        return {
+            part: float(
+                (
+                    getattr(self.fitted, f"{part}_seconds_L") - getattr(self.time_bound, f"{part}_seconds_L")
+                ).sum()
+            )
+            for part in PARTS
+        }
 
     @property
     def balanced_L(self) -> npt.NDArray[np.bool_]:
@@ -145,12 +154,22 @@ def judged(
         bound=bound,
         time_bound=time_bound(problem, peak_load_L=bound.load_L),
         optimal_L=np.zeros(len(bound.load_L), dtype=bool) if optimal_L is None else optimal_L,
-        baselines=tuple(_baseline(name, *question, held_out_load, problem.survive) for name, question in (baselines or {}).items()),
+        baselines=tuple(
+            _baseline(name, *question, held_out_load, problem.survive)
+            for name, question in (baselines or {}).items()
+        ),
         origin=origin,
         fitted_objective_seconds=_objective_seconds(problem, placement, problem.load, fitted),
-        held_out_objective_seconds=_objective_seconds(problem, placement, held_out_load, held_out) if held_out_load and held_out else None,
-        domains=tuple(_domain(name, problem, placement, held_out_load) for name in _domain_names(problem.load, held_out_load)),
-        after_loss=after_loss(problem, placement, problem.survive, held_out_load) if problem.survive else None,
+        held_out_objective_seconds=_objective_seconds(problem, placement, held_out_load, held_out)
+        if held_out_load and held_out
+        else None,
+        domains=tuple(
+            _domain(name, problem, placement, held_out_load)
+            for name in _domain_names(problem.load, held_out_load)
+        ),
+        after_loss=after_loss(problem, placement, problem.survive, held_out_load)
+        if problem.survive
+        else None,
         moves=moves,
     )
 
@@ -158,7 +177,11 @@ def judged(
 def _objective_seconds(problem: Problem, placement: Placement, load: LoadProfile, found: Cost) -> float:
     """`found` is the cost on the whole load, which one window is."""
     windows = windows_of(problem, load)
-    return found.total_seconds if len(windows.loads) == 1 else float(objective_seconds_L(problem, windows, placement).sum())
+    return (
+        found.total_seconds
+        if len(windows.loads) == 1
+        else float(objective_seconds_L(problem, windows, placement).sum())
+    )
 
 
 def _domain_names(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str, ...]:
@@ -178,14 +201,35 @@ def _domain(name: str, problem: Problem, placement: Placement, held_out_load: Lo
 
 
 def _bound(problem: Problem, proven_share_L: npt.NDArray[np.float64] | None) -> Bound:
-    found = load_bound(problem.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even", speed_G=problem.speed_G)
+    found = load_bound(
+        problem.shares_LE,
+        problem.gpus,
+        problem.slots_per_gpu,
+        even=problem.replica_rule == "even",
+        speed_G=problem.speed_G,
+    )
     share_L, reason_L = found.load_L, found.reason_L
     if proven_share_L is not None:
-        reason_L = tuple("CP-SAT" if proven > share * (1 + 1e-9) else reason for proven, share, reason in zip(proven_share_L, share_L, reason_L, strict=True))
+        reason_L = tuple(
+            "CP-SAT" if proven > share * (1 + 1e-9) else reason
+            for proven, share, reason in zip(proven_share_L, share_L, reason_L, strict=True)
+        )
         share_L = np.maximum(share_L, proven_share_L)
     return Bound(share_L * problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k, reason_L)
 
 
-def _baseline(name: str, problem: Problem, placement: Placement, held_out_load: LoadProfile | None, survive: Survival | None) -> Baseline:
+def _baseline(
+    name: str,
+    problem: Problem,
+    placement: Placement,
+    held_out_load: LoadProfile | None,
+    survive: Survival | None,
+) -> Baseline:
     held_out = cost(problem, placement, held_out_load) if held_out_load else None
-    return Baseline(name, problem.redundant, cost(problem, placement), held_out, survive is None or survives(survive, problem, placement))
+    return Baseline(
+        name,
+        problem.redundant,
+        cost(problem, placement),
+        held_out,
+        survive is None or survives(survive, problem, placement),
+    )

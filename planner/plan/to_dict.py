@@ -20,7 +20,10 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     problem = plan.problem
     return {
         "schema": SCHEMA,
-        "model": {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(problem.model).items()},
+        "model": {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(problem.model).items()
+        },
         "gpus": problem.gpus,
         "slots_per_gpu": problem.slots_per_gpu,
         "redundant": problem.redundant,
@@ -32,7 +35,10 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "survive": problem.survive.word() if problem.survive else None,
         "objective": asdict(problem.objective),
         "resplittable": problem.resplittable,
-        "placement": {str(layer): row.tolist() for layer, row in zip(plan.placement.layer_ids, plan.placement.expert_LP, strict=True)},
+        "placement": {
+            str(layer): row.tolist()
+            for layer, row in zip(plan.placement.layer_ids, plan.placement.expert_LP, strict=True)
+        },
         "predicted": {
             "fitted": cost_to_dict(plan.fitted),
             "held_out": cost_to_dict(plan.held_out) if plan.held_out else None,
@@ -125,7 +131,9 @@ def domain_to_dict(domain: Domain) -> dict[str, Any]:
     return {
         "name": domain.name,
         **{
-            side: {"windows": windows, "objective_seconds": seconds, **cost_to_dict(found, layers=False)} if found else None
+            side: {"windows": windows, "objective_seconds": seconds, **cost_to_dict(found, layers=False)}
+            if found
+            else None
             for side, (windows, found, seconds) in sides.items()
         },
     }

@@ -9,12 +9,14 @@ from planner.maps import find_map, judge, read_value, rows_LP, rows_of
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import SCHEMA, plan_from_dict
-from planner.solvers import Standing
+from planner.solvers import CurrentPlacement
 
 MOVES = re.compile(r"([0-9]+)|([0-9]*\.?[0-9]+)\s*%")
 
 
-def read_standing(path: Path, most_moves: str | None, model: ModelSpec, gpus: int, redundant: int | None) -> Standing:
+def read_current(
+    path: Path, most_moves: str | None, model: ModelSpec, gpus: int, redundant: int | None
+) -> CurrentPlacement:
     """The previous placement of `model` on `gpus` GPUs and its limit. BadInput where it is of another model or size, or cannot have R = `redundant`.
 
     A layer without a row (draft layers in some engines' maps) holds the engine's trivial one, expert p % E in slot p.
@@ -29,12 +31,20 @@ def read_standing(path: Path, most_moves: str | None, model: ModelSpec, gpus: in
     had = placement.slots - model.experts
     if redundant is not None and redundant != had:
         fewest = max(redundant - had, 0) // gpus * gpus * len(model.placed_layer_ids)
-        needs = f"at least {fewest:,} moves to fill the new slots, and new memory" if redundant > had else "slots to be given up"
+        needs = (
+            f"at least {fewest:,} moves to fill the new slots, and new memory"
+            if redundant > had
+            else "slots to be given up"
+        )
         raise BadInput(
             f"--from {path}: it has {placement.slots_per_gpu} slots a GPU (R = {had}), and --redundant {redundant} is another size: that takes {needs}, "
             f"which no engine does while it serves; use --redundant {had}, or plan without --from"
         )
-    return Standing(placement, str(path), None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size))
+    return CurrentPlacement(
+        placement,
+        str(path),
+        None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size),
+    )
 
 
 def parse_moves(text: str, slots: int) -> int:
@@ -45,7 +55,9 @@ def parse_moves(text: str, slots: int) -> int:
     """
     match = MOVES.fullmatch(text.strip())
     if not match or (match[2] and float(match[2]) > 100):
-        raise BadInput(f"--max-moves {text!r}: give a whole number of moves over all layers, or a share of all slots from 0% to 100%")
+        raise BadInput(
+            f"--max-moves {text!r}: give a whole number of moves over all layers, or a share of all slots from 0% to 100%"
+        )
     return int(match[1]) if match[1] else int(slots * float(match[2]) / 100)
 
 
@@ -59,7 +71,11 @@ def _mapped(path: Path, value: object, model: ModelSpec, gpus: int) -> Placement
     rows = rows_of(found, model)
     slots = len(next(iter(rows.values())))
     trivial_P = cyclic_placement(model, gpus, slots - model.experts).expert_LP[0].tolist()
-    return Placement(rows_LP({layer: rows.get(layer, trivial_P) for layer in model.placed_layer_ids}), model.placed_layer_ids, gpus)
+    return Placement(
+        rows_LP({layer: rows.get(layer, trivial_P) for layer in model.placed_layer_ids}),
+        model.placed_layer_ids,
+        gpus,
+    )
 
 
 def _refuse_other_model(path: Path, found: ModelSpec, asked: ModelSpec) -> None:
@@ -72,4 +88,6 @@ def _refuse_other_model(path: Path, found: ModelSpec, asked: ModelSpec) -> None:
 
 def _refuse_other_size(path: Path, found: int, asked: int) -> None:
     if found != asked:
-        raise BadInput(f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; give --ep {found}, or plan without --from")
+        raise BadInput(
+            f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; give --ep {found}, or plan without --from"
+        )

@@ -31,7 +31,7 @@ class Finding:
     remedy: str
 
 
-def examine(topology: Topology, model: ModelSpec, workload: Workload) -> list[Finding]:
+def diagnose(topology: Topology, model: ModelSpec, workload: Workload) -> list[Finding]:
     """Everything found, in the order of the rules below. Infeasible where the model does not fit on the machine."""
     doctor = _Doctor(topology, model, workload)
     return [finding for rule in RULES for finding in rule(doctor)]
@@ -52,10 +52,16 @@ class _Doctor:
 
     def loss(self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None) -> str:
         """What the machine loses against one with these nodes or that fabric."""
-        mended = self.step(replace(self.topology, nodes=nodes or self.topology.nodes, fabric=fabric or self.topology.fabric))
+        mended = self.step(
+            replace(self.topology, nodes=nodes or self.topology.nodes, fabric=fabric or self.topology.fabric)
+        )
         share = self.now.total_seconds / mended.total_seconds - 1
         seconds = f"{human_seconds(mended.total_seconds)} to {human_seconds(self.now.total_seconds)}"
-        return f"step {share:.1%} longer, {seconds}" if share >= LEAST_LOSS else f"under {LEAST_LOSS:.1%} of a step"
+        return (
+            f"step {share:.1%} longer, {seconds}"
+            if share >= LEAST_LOSS
+            else f"under {LEAST_LOSS:.1%} of a step"
+        )
 
 
 def _leaves_domain(doctor: _Doctor) -> Iterator[Finding]:
@@ -80,7 +86,13 @@ def _oversubscribed(doctor: _Doctor) -> Iterator[Finding]:
     ):
         if factor > 1:
             what = f"the {tier} uplinks carry 1/{factor:g} of what its hosts can send"
-            yield Finding("oversubscribed", f"network ({fabric.evidence.kind})", what, doctor.loss(fabric=mended), f"place the job under one {tier}")
+            yield Finding(
+                "oversubscribed",
+                f"network ({fabric.evidence.kind})",
+                what,
+                doctor.loss(fabric=mended),
+                f"place the job under one {tier}",
+            )
 
 
 def _shared_nics(doctor: _Doctor) -> Iterator[Finding]:
@@ -90,7 +102,13 @@ def _shared_nics(doctor: _Doctor) -> Iterator[Finding]:
             gpus = len(node.nics[shared[0][0]].gpus)
             what = f"{gpus} GPUs share {len(shared[0])} NIC{'s' if len(shared[0]) > 1 else ''} of {human_bandwidth(node.nics[shared[0][0]].rate.bytes_per_s)}"
             mended = tuple(_own_nics(other) for other in doctor.topology.nodes)
-            yield Finding("shared-nics", where, what, doctor.loss(mended), "use every NIC of the host, or fewer GPUs of it")
+            yield Finding(
+                "shared-nics",
+                where,
+                what,
+                doctor.loss(mended),
+                "use every NIC of the host, or fewer GPUs of it",
+            )
             return
 
 
@@ -101,12 +119,24 @@ def _nodes_differ(doctor: _Doctor) -> Iterator[Finding]:
     best = doctor.topology.nodes[totals.index(usual)]
     for (where, node), total, own_rails in zip(_named_nodes(doctor.topology), totals, rails, strict=True):
         if total < usual and len(node.gpus) == len(best.gpus):
-            mended = tuple(replace(other, nics=best.nics) if other is node else other for other in doctor.topology.nodes)
+            mended = tuple(
+                replace(other, nics=best.nics) if other is node else other for other in doctor.topology.nodes
+            )
             what = f"its NICs carry {human_bandwidth(total)}, other hosts' {human_bandwidth(usual)}"
-            yield Finding("nics-differ", where, what, doctor.loss(mended), "look for NICs that are down, missing or at a lower rate there")
+            yield Finding(
+                "nics-differ",
+                where,
+                what,
+                doctor.loss(mended),
+                "look for NICs that are down, missing or at a lower rate there",
+            )
         elif own_rails != mode(rails):
             yield Finding(
-                "rails-differ", where, f"its NICs are on rails {list(own_rails)}, others' on {list(mode(rails))}", "", "check the cabling and the NIC order"
+                "rails-differ",
+                where,
+                f"its NICs are on rails {list(own_rails)}, others' on {list(mode(rails))}",
+                "",
+                "check the cabling and the NIC order",
             )
 
 
@@ -118,17 +148,29 @@ def _slow_pcie(doctor: _Doctor) -> Iterator[Finding]:
         slow = [gpu for gpu, rate in enumerate(rates) if rate < max(rates)]
         if slow:
             rest = replace(node.pcie, rates=(node.pcie.rates[rates.index(max(rates))],) * len(rates))
-            mended = tuple(replace(other, pcie=rest) if other is node else other for other in doctor.topology.nodes)
+            mended = tuple(
+                replace(other, pcie=rest) if other is node else other for other in doctor.topology.nodes
+            )
             what = f"GPU {', '.join(map(str, slow))}: PCIe at {human_bandwidth(rates[slow[0]])}, the others at {human_bandwidth(max(rates))}"
-            yield Finding("slow-pcie", where, what, doctor.loss(mended), "reseat the card; check the slot's width and the BIOS link speed")
+            yield Finding(
+                "slow-pcie",
+                where,
+                what,
+                doctor.loss(mended),
+                "reseat the card; check the slot's width and the BIOS link speed",
+            )
 
 
 def _outside_nvlink(doctor: _Doctor) -> Iterator[Finding]:
     for where, node in _named_nodes(doctor.topology):
-        linked = {gpu for island in node.nvlink.islands for gpu in island.gpus} | {gpu for link in node.nvlink.pairs for gpu in link.gpus}
+        linked = {gpu for island in node.nvlink.islands for gpu in island.gpus} | {
+            gpu for link in node.nvlink.pairs for gpu in link.gpus
+        }
         alone = sorted(set(range(len(node.gpus))) - linked)
         if linked and alone:
-            what = f"GPU {', '.join(map(str, alone))} has no NVLink while {len(linked)} others of the host have"
+            what = (
+                f"GPU {', '.join(map(str, alone))} has no NVLink while {len(linked)} others of the host have"
+            )
             yield Finding(
                 "lost-nvlink",
                 where,
@@ -145,12 +187,29 @@ def _told(doctor: _Doctor) -> Iterator[Finding]:
 
 
 def _assumed(doctor: _Doctor) -> Iterator[Finding]:
-    tiers = sorted({resource.tier for resource in doctor.topology.resources if resource.rate.evidence.kind == "assumed"})
+    tiers = sorted(
+        {resource.tier for resource in doctor.topology.resources if resource.rate.evidence.kind == "assumed"}
+    )
     if tiers:
-        yield Finding("assumed", ", ".join(tiers), "rates of these tiers are assumed, not read or measured", "", "measure them: moeplan probe --measure")
+        yield Finding(
+            "assumed",
+            ", ".join(tiers),
+            "rates of these tiers are assumed, not read or measured",
+            "",
+            "measure them: moeplan probe --measure",
+        )
 
 
-RULES = (_leaves_domain, _oversubscribed, _shared_nics, _nodes_differ, _slow_pcie, _outside_nvlink, _told, _assumed)
+RULES = (
+    _leaves_domain,
+    _oversubscribed,
+    _shared_nics,
+    _nodes_differ,
+    _slow_pcie,
+    _outside_nvlink,
+    _told,
+    _assumed,
+)
 
 
 def _named_nodes(topology: Topology) -> list[tuple[str, Node]]:
@@ -160,5 +219,11 @@ def _named_nodes(topology: Topology) -> list[tuple[str, Node]]:
 def _own_nics(node: Node) -> Node:
     """The node with a NIC of the same rate for every GPU."""
     nics = [(nic, gpu) for pool in node.nic_pools for nic in (node.nics[pool[0]],) for gpu in nic.gpus]
-    pcie = node.pcie and replace(node.pcie, switches=tuple(replace(switch, nics=()) for switch in node.pcie.switches))
-    return replace(node, nics=tuple(replace(nic, gpus=(gpu,), rail=gpu, name="", socket=None) for nic, gpu in nics), pcie=pcie)
+    pcie = node.pcie and replace(
+        node.pcie, switches=tuple(replace(switch, nics=()) for switch in node.pcie.switches)
+    )
+    return replace(
+        node,
+        nics=tuple(replace(nic, gpus=(gpu,), rail=gpu, name="", socket=None) for nic, gpu in nics),
+        pcie=pcie,
+    )

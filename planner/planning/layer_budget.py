@@ -14,7 +14,7 @@ from planner.cost import CurvePoint
 from planner.engines import engine_names, find_engine
 from planner.load import spans
 from planner.planning.redundancy import redundant_curve
-from planner.planning.request import Question, posed
+from planner.planning.request import PlanRequest, resolve
 from planner.planning.spread import Spread, fewest_for, spread
 from planner.solvers import Progress, Search
 
@@ -57,20 +57,36 @@ class BudgetReport:
         equal = self.equal_extra * len(self.layer_ids)
         spread_by = f"spread by gain, no spread takes less than {human_seconds(self.unequal.bound_seconds)}"
         rows = (
-            ("equal", equal, f"{self.fewest_slots + self.equal_extra} slots a GPU in every layer", self.equal_seconds),
+            (
+                "equal",
+                equal,
+                f"{self.fewest_slots + self.equal_extra} slots a GPU in every layer",
+                self.equal_seconds,
+            ),
             ("unequal", int(self.unequal.extra_L.sum()), spread_by, self.unequal.seconds),
         )
-        lines = [f"{self.total_redundant} redundant experts over {len(self.layer_ids)} layers on {self.gpus} GPUs, {self.experts} experts a layer"]
-        lines += [f"{name + ' rows:':<13} {human_seconds(seconds)} a step with {self.redundant(extra)} redundant ({how})" for name, extra, how, seconds in rows]
+        lines = [
+            f"{self.total_redundant} redundant experts over {len(self.layer_ids)} layers on {self.gpus} GPUs, {self.experts} experts a layer"
+        ]
+        lines += [
+            f"{name + ' rows:':<13} {human_seconds(seconds)} a step with {self.redundant(extra)} redundant ({how})"
+            for name, extra, how, seconds in rows
+        ]
         lines.append(f"fitted load: unequal rows take {_change(self.equal_seconds, self.unequal.seconds)}")
         if self.held_out_seconds:
             before, after = self.held_out_seconds
-            lines.append(f"held-out load: unequal rows take {_change(before, after)} ({human_seconds(before)}, {human_seconds(after)})")
+            lines.append(
+                f"held-out load: unequal rows take {_change(before, after)} ({human_seconds(before)}, {human_seconds(after)})"
+            )
         if self.budget_for_equal_time is not None:
-            lines.append(f"with unequal rows the time of equal ones takes {self.redundant(self.budget_for_equal_time)} redundant experts")
+            lines.append(
+                f"with unequal rows the time of equal ones takes {self.redundant(self.budget_for_equal_time)} redundant experts"
+            )
         by_extra = sorted(zip(self.unequal.extra_L.tolist(), self.layer_ids, strict=True))
         for extra, some in groupby(by_extra, key=lambda pair: pair[0]):
-            lines.append(f"  {self.fewest_slots + extra} slots a GPU: layers {spans([layer for _, layer in some])}")
+            lines.append(
+                f"  {self.fewest_slots + extra} slots a GPU: layers {spans([layer for _, layer in some])}"
+            )
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,22 +108,37 @@ class BudgetReport:
                 "held_out_seconds": held_out[1] if held_out else None,
                 "bound_seconds": self.unequal.bound_seconds,
             },
-            "redundant_for_equal_time": None if self.budget_for_equal_time is None else self.redundant(self.budget_for_equal_time),
-            "curves": [{"slots_per_gpu": point.slots_per_gpu, "fitted_seconds": point.fitted_seconds_L.tolist()} for point in self.points],
+            "redundant_for_equal_time": None
+            if self.budget_for_equal_time is None
+            else self.redundant(self.budget_for_equal_time),
+            "curves": [
+                {"slots_per_gpu": point.slots_per_gpu, "fitted_seconds": point.fitted_seconds_L.tolist()}
+                for point in self.points
+            ],
             "notes": list(self.notes),
         }
 
 
-def budget_report(question: Question, total_redundant: int, progress: Progress | None = None) -> BudgetReport:
+def budget_report(
+    request: PlanRequest, total_redundant: int, progress: Progress | None = None
+) -> BudgetReport:
     """The spread of `total_redundant` redundant experts of all layers together. Infeasible where it is too small for the layers, or for memory."""
-    asked = posed(question)
-    problem = asked.pose(asked.least_redundant)
+    asked = resolve(request)
+    problem = asked.problem_of(asked.least_redundant)
     layer_ids, gpus = problem.model.placed_layer_ids, problem.gpus
     fewest = len(layer_ids) * asked.least_redundant
     if total_redundant < fewest:
-        raise Infeasible(f"--total-redundant {total_redundant}: {len(layer_ids)} layers on {gpus} GPUs need {asked.least_redundant} each, {fewest} in all")
+        raise Infeasible(
+            f"--total-redundant {total_redundant}: {len(layer_ids)} layers on {gpus} GPUs need {asked.least_redundant} each, {fewest} in all"
+        )
     curve = redundant_curve(
-        asked.pose, asked.least_redundant, gpus, Search(seed=question.seed, progress=progress), asked.held_out_load, to_the_end=True, most_points=MOST_POINTS
+        asked.problem_of,
+        asked.least_redundant,
+        gpus,
+        Search(seed=request.seed, progress=progress),
+        asked.held_out_load,
+        to_the_end=True,
+        most_points=MOST_POINTS,
     )
     budget, most = (total_redundant - fewest) // gpus, (len(curve.points) - 1) * len(layer_ids)
     if budget > most:
@@ -116,7 +147,9 @@ def budget_report(question: Question, total_redundant: int, progress: Progress |
             f"({curve.floor}; {curve.end})"
         )
     seconds_SL = np.array([point.fitted_seconds_L for point in curve.points])
-    equal_extra = int(seconds_SL[: budget // len(layer_ids) + 1].sum(axis=1).argmin())  # more slots than help are no fair comparison
+    equal_extra = int(
+        seconds_SL[: budget // len(layer_ids) + 1].sum(axis=1).argmin()
+    )  # more slots than help are no fair comparison
     return BudgetReport(
         layer_ids,
         gpus,
@@ -127,7 +160,10 @@ def budget_report(question: Question, total_redundant: int, progress: Progress |
         spread(seconds_SL, budget),
         curve.points,
         fewest_for(seconds_SL, float(seconds_SL[equal_extra].sum())),
-        (*asked.notes, *_notes(total_redundant, fewest + budget * gpus, gpus, curve.points[-1].slots_per_gpu)),
+        (
+            *asked.notes,
+            *_notes(total_redundant, fewest + budget * gpus, gpus, curve.points[-1].slots_per_gpu),
+        ),
     )
 
 
@@ -137,7 +173,11 @@ def _change(before: float, after: float) -> str:
 
 def _notes(total: int, used: int, gpus: int, largest: int) -> tuple[str, ...]:
     engines = ", ".join(f"{find_engine(name).TITLE} {find_engine(name).VERSION}" for name in engine_names())
-    cut = (f"{total} redundant experts are not whole slots on {gpus} GPUs; {used} are spread",) if used != total else ()
+    cut = (
+        (f"{total} redundant experts are not whole slots on {gpus} GPUs; {used} are spread",)
+        if used != total
+        else ()
+    )
     return (
         *cut,
         f"one layer gets at most {largest} slots a GPU, as far as the curves go",

@@ -5,9 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.base import Infeasible
-from planner.cost import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, cost, levelled_off, objective_seconds_L
+from planner.cost import (
+    PATIENCE,
+    TOLERANCE,
+    WORTH,
+    CurvePoint,
+    chosen,
+    cost,
+    levelled_off,
+    objective_seconds_L,
+)
 from planner.load import LoadProfile
-from planner.planning.planning import Pose
+from planner.planning.solving import ProblemOfR
 from planner.problem import Problem
 from planner.solvers import Search, find_method, fitted_windows, in_expectation
 
@@ -29,19 +38,32 @@ class Curve:
 
     @property
     def why(self) -> str:
-        tried = f"R = {self.points[0].redundant} to {self.points[-1].redundant}" if len(self.points) > 1 else f"R = {self.points[0].redundant} alone"
+        tried = (
+            f"R = {self.points[0].redundant} to {self.points[-1].redundant}"
+            if len(self.points) > 1
+            else f"R = {self.points[0].redundant} alone"
+        )
         rule = f"the fewest replicas within {TOLERANCE:.0%} of the best predicted step on fitted load"
         return f"R = {self.redundant} was chosen: {rule}; {tried} were tried, {self.floor}; {self.end}"
 
 
 def redundant_curve(
-    pose: Pose, least: int, gpus: int, search: Search, held_out_load: LoadProfile | None = None, *, to_the_end: bool = False, most_points: int = MOST_POINTS
+    problem_of: ProblemOfR,
+    least: int,
+    gpus: int,
+    search: Search,
+    held_out_load: LoadProfile | None = None,
+    *,
+    to_the_end: bool = False,
+    most_points: int = MOST_POINTS,
 ) -> Curve:
     """A refined plan for each R, a slot more on every GPU each time. Infeasible where not even `least` fits.
 
     `to_the_end` goes on where nothing is gained any more: one layer may still gain.
     """
-    problem = _first(pose, least, gpus, most_points)  # it may take more memory than we would leave free, but not more than there is
+    problem = _first(
+        problem_of, least, gpus, most_points
+    )  # it may take more memory than we would leave free, but not more than there is
     least = problem.redundant
     floor = f"{problem.kv_floor_bytes / 1e9:g} GB" if problem.kv_floor_bytes else f"{FREE_SHARE:.0%}"
     points = [_point(problem, search, held_out_load)]
@@ -56,7 +78,7 @@ def redundant_curve(
         if redundant > problem.model.experts * (problem.gpus - 1):
             end = "every GPU holds every expert then"
             break
-        more = _tried(pose, redundant)
+        more = _tried(problem_of, redundant)
         if isinstance(more, Infeasible) or not leaves_room(more):
             end = "memory ends there"
             break
@@ -64,19 +86,23 @@ def redundant_curve(
     return Curve(tuple(points), end, f"{floor} of GPU memory kept free")
 
 
-def _first(pose: Pose, least: int, gpus: int, most_points: int) -> Problem:
+def _first(problem_of: ProblemOfR, least: int, gpus: int, most_points: int) -> Problem:
     """The problem of the fewest redundant experts that it is feasible with; Infeasible, as with the fewest, where none of the points is."""
-    answers = (_tried(pose, redundant) for redundant in range(least, least + most_points * gpus, gpus))
+    answers = (_tried(problem_of, redundant) for redundant in range(least, least + most_points * gpus, gpus))
     first = next(answers)  # too few, for --resplittable; or too many, and then more are as well
-    found = first if isinstance(first, Problem) else next((answer for answer in answers if isinstance(answer, Problem)), first)
+    found = (
+        first
+        if isinstance(first, Problem)
+        else next((answer for answer in answers if isinstance(answer, Problem)), first)
+    )
     if isinstance(found, Infeasible):
         raise found
     return found
 
 
-def _tried(pose: Pose, redundant: int) -> Problem | Infeasible:
+def _tried(problem_of: ProblemOfR, redundant: int) -> Problem | Infeasible:
     try:
-        return pose(redundant)
+        return problem_of(redundant)
     except Infeasible as refused:
         return refused
 
@@ -94,7 +120,9 @@ def _point(problem: Problem, search: Search, held_out_load: LoadProfile | None) 
         redundant=problem.redundant,
         slots_per_gpu=problem.slots_per_gpu,
         fitted_seconds_L=objective_seconds_L(searched, fitted_windows(searched), placement),
-        held_out_seconds_L=cost(searched, placement, held_out_load).layer_seconds_L if held_out_load else None,
+        held_out_seconds_L=cost(searched, placement, held_out_load).layer_seconds_L
+        if held_out_load
+        else None,
         max_over_mean=cost(searched, placement).max_over_mean,
         weights_bytes=problem.slots_per_gpu * problem.slot_bytes,
         free_bytes=float(problem.free_bytes_G.min()),

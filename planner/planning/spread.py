@@ -64,7 +64,10 @@ def spread(seconds_SL: Floats, budget: int) -> Spread:
 def fewest_for(seconds_SL: Floats, seconds: float) -> int | None:
     """The smallest budget whose spread takes no longer than `seconds`; None where none does."""
     most = (len(seconds_SL) - 1) * seconds_SL.shape[1]
-    return next((budget for budget in range(most + 1) if spread(seconds_SL, budget).seconds <= seconds * (1 + 1e-12)), None)
+    return next(
+        (budget for budget in range(most + 1) if spread(seconds_SL, budget).seconds <= seconds * (1 + 1e-12)),
+        None,
+    )
 
 
 def _pieces(seconds_SL: Floats) -> list[_Piece]:

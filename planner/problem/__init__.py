@@ -3,8 +3,37 @@
 from planner.problem.islands import island_LG, islands_L
 from planner.problem.layers import blocks_of, layers_of
 from planner.problem.objective import Objective, parse_objective
-from planner.problem.problem import BYTES_PER_ELEMENT, TRANSPORTS, Problem, Workload, check_slots, least_redundant
+from planner.problem.problem import (
+    BYTES_PER_ELEMENT,
+    TRANSPORTS,
+    Problem,
+    Workload,
+    check_slots,
+    least_redundant,
+)
 from planner.problem.rules import Violation, row_violations, survives, violations
 from planner.problem.survival import Survival, held_places_LE, loss_sets, lost_experts, parse_survival
 
-__all__ = ["BYTES_PER_ELEMENT", "TRANSPORTS", "Objective", "Problem", "Survival", "Violation", "Workload", "blocks_of", "check_slots", "held_places_LE", "island_LG", "islands_L", "layers_of", "least_redundant", "loss_sets", "lost_experts", "parse_objective", "parse_survival", "row_violations", "survives", "violations"]
+__all__ = [
+    "BYTES_PER_ELEMENT",
+    "TRANSPORTS",
+    "Objective",
+    "Problem",
+    "Survival",
+    "Violation",
+    "Workload",
+    "blocks_of",
+    "check_slots",
+    "held_places_LE",
+    "island_LG",
+    "islands_L",
+    "layers_of",
+    "least_redundant",
+    "loss_sets",
+    "lost_experts",
+    "parse_objective",
+    "parse_survival",
+    "row_violations",
+    "survives",
+    "violations",
+]

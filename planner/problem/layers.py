@@ -33,7 +33,9 @@ def load_of(load: LoadProfile, rows: Sequence[int]) -> LoadProfile:
         load,
         tokens_WLE=np.ascontiguousarray(load.tokens_WLE[:, list(rows)]),
         layer_ids=layer_ids,
-        trace=None if load.trace is None else Trace(load.trace.experts_LTK[list(rows)], load.trace.sequence_lengths),
+        trace=None
+        if load.trace is None
+        else Trace(load.trace.experts_LTK[list(rows)], load.trace.sequence_lengths),
         unmeasured_layer_ids=tuple(layer for layer in load.unmeasured_layer_ids if layer in layer_ids),
     )
 

@@ -32,7 +32,9 @@ class Objective:
         if self.kind not in ("mean", "worst", "risk"):
             raise BadInput(f"objective {self.kind!r} is unknown; it is {FORMS}")
         if not (math.isfinite(self.z) and self.z >= 0) or (self.z > 0) != (self.kind == "risk"):
-            raise BadInput(f"objective {self.kind} has the factor {self.z}; risk needs one above 0, like risk:1, and the others have none")
+            raise BadInput(
+                f"objective {self.kind} has the factor {self.z}; risk needs one above 0, like risk:1, and the others have none"
+            )
 
     @property
     def text(self) -> str:
@@ -44,7 +46,10 @@ class Objective:
         if not self.robust:
             return self._over_windows(seconds_WL, np.array(weight_W, dtype=np.float64))
         weight_F, names_W = np.array(weight_W, dtype=np.float64), np.array(domain_W)
-        by_domain = [self._over_windows(seconds_WL[names_W == name], weight_F[names_W == name]) for name in dict.fromkeys(domain_W)]
+        by_domain = [
+            self._over_windows(seconds_WL[names_W == name], weight_F[names_W == name])
+            for name in dict.fromkeys(domain_W)
+        ]
         return np.asarray(np.max(by_domain, axis=0))
 
     def _over_windows(self, seconds_WL: Floats, weight_W: Floats) -> Floats:
@@ -53,7 +58,9 @@ class Objective:
         mean_L = np.average(seconds_WL, axis=0, weights=weight_W)
         if self.kind == "mean":
             return np.asarray(mean_L)
-        return np.asarray(mean_L + self.z * np.sqrt(np.average((seconds_WL - mean_L) ** 2, axis=0, weights=weight_W)))
+        return np.asarray(
+            mean_L + self.z * np.sqrt(np.average((seconds_WL - mean_L) ** 2, axis=0, weights=weight_W))
+        )
 
 
 MEAN = Objective()

@@ -43,7 +43,9 @@ class Workload:
             raise BadInput(f"transport {self.transport!r} is unknown; known are {', '.join(TRANSPORTS)}")
         for dtype in (self.dispatch_dtype, self.combine_dtype):
             if dtype not in BYTES_PER_ELEMENT:
-                raise BadInput(f"dispatch or combine dtype {dtype!r} is unknown; known are {', '.join(BYTES_PER_ELEMENT)}")
+                raise BadInput(
+                    f"dispatch or combine dtype {dtype!r} is unknown; known are {', '.join(BYTES_PER_ELEMENT)}"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,9 @@ class Problem:
     kv_floor_bytes: float = 0.0  # memory of each GPU that must stay free for the KV cache
     survive: Survival | None = None  # losses after which every expert must still have a slot
     objective: Objective = MEAN
-    resplittable: bool = False  # replicas must join all GPUs of a layer, so that load can be passed on between any two
+    resplittable: bool = (
+        False  # replicas must join all GPUs of a layer, so that load can be passed on between any two
+    )
 
     def __post_init__(self) -> None:
         find_rule(self.replica_rule)
@@ -73,13 +77,21 @@ class Problem:
                 f"R >= {self.gpus - 1}; the smallest that divides is --redundant {least}"
             )
         if not self.kv_floor_bytes >= 0:
-            raise BadInput(f"the memory floor for the KV cache is {self.kv_floor_bytes} bytes a GPU; it must be 0 or more")
+            raise BadInput(
+                f"the memory floor for the KV cache is {self.kv_floor_bytes} bytes a GPU; it must be 0 or more"
+            )
         if self.survive is not None:
             _check_survival(self, self.survive)
         if self.free_bytes_G.min() < self.kv_floor_bytes:
             gpu = int(self.free_bytes_G.argmin())
-            fits = int(max((self.free_bytes_G[gpu] - self.kv_floor_bytes) / self.slot_bytes + self.slots_per_gpu, 0))
-            too_few = f", too few for {self.model.experts} experts on {self.gpus} GPUs" if fits * self.gpus < self.model.experts else ""
+            fits = int(
+                max((self.free_bytes_G[gpu] - self.kv_floor_bytes) / self.slot_bytes + self.slots_per_gpu, 0)
+            )
+            too_few = (
+                f", too few for {self.model.experts} experts on {self.gpus} GPUs"
+                if fits * self.gpus < self.model.experts
+                else ""
+            )
             raise Infeasible(
                 f"GPU {gpu} keeps {self.free_bytes_G[gpu] / 1e9:.1f} GB beside {self.slots_per_gpu} slots of {self.slot_bytes / 1e9:.2f} GB, "
                 f"less than the floor of {self.kv_floor_bytes / 1e9:.1f} GB; {fits} slots a GPU would fit{too_few}"
@@ -105,7 +117,10 @@ class Problem:
     def speed_G(self) -> npt.NDArray[np.float64] | None:
         """Compute speed of each GPU beside the fastest one (peak of its model times its own factor); None where all are alike."""
         dtype = "fp8" if self.model.weight_dtype == "fp8" else "bf16"
-        peak_G = np.array([gpu.model.peak_flops_per_s(dtype) for gpu in self.topology.gpus]) * self.topology.speed_G
+        peak_G = (
+            np.array([gpu.model.peak_flops_per_s(dtype) for gpu in self.topology.gpus])
+            * self.topology.speed_G
+        )
         return None if (peak_G == peak_G[0]).all() else peak_G / peak_G.max()
 
     @property
@@ -120,7 +135,12 @@ class Problem:
 
     def situation(self, load: LoadProfile | None = None) -> Situation:
         """What the replica rule looks at, on `load` (the problem's own where none is given)."""
-        return Situation(self.model, self.node_G, self.workload.tokens_per_rank, self.shares_LE if load is None else load.shares_LE)
+        return Situation(
+            self.model,
+            self.node_G,
+            self.workload.tokens_per_rank,
+            self.shares_LE if load is None else load.shares_LE,
+        )
 
     @property
     def spreads_over_nodes(self) -> bool:
@@ -152,7 +172,10 @@ def least_redundant(model: ModelSpec, topology: Topology, survive: Survival | No
     least = -model.experts % topology.gpu_count
     if survive is None:
         return least
-    return max(least, least_slots_per_gpu(survive, model.experts, topology.node_G) * topology.gpu_count - model.experts)
+    return max(
+        least,
+        least_slots_per_gpu(survive, model.experts, topology.node_G) * topology.gpu_count - model.experts,
+    )
 
 
 def _check_survival(problem: Problem, survive: Survival) -> None:
@@ -166,7 +189,8 @@ def _check_survival(problem: Problem, survive: Survival) -> None:
     raise Infeasible(
         f"R = {problem.redundant} cannot survive the loss of {survive}: every one of {problem.model.experts} experts needs {survive.least_replicas} slots "
         f"on different {'nodes' if survive.node else 'GPUs'}; the smallest is --redundant {least}, {slots} slots a GPU; "
-        f"memory fits {fits} slots of {problem.slot_bytes / 1e9:.2f} GB a GPU" + (", so take more GPUs" if fits < slots else "")
+        f"memory fits {fits} slots of {problem.slot_bytes / 1e9:.2f} GB a GPU"
+        + (", so take more GPUs" if fits < slots else "")
     )
 
 
@@ -175,15 +199,23 @@ def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:
     least, most = -model.experts % gpus, model.experts * (gpus - 1)
     slots = model.experts + redundant
     if redundant < 0:
-        raise Infeasible(f"{slots} slots cannot hold {model.experts} experts; the fewest redundant experts on {gpus} GPUs are {least}")
+        raise Infeasible(
+            f"{slots} slots cannot hold {model.experts} experts; the fewest redundant experts on {gpus} GPUs are {least}"
+        )
     if redundant > most:
         raise Infeasible(
             f"{redundant} redundant experts give more than {model.experts} slots a GPU, but {model.name} has {model.experts} experts and none may sit "
             f"twice on one GPU; at most {most} are of use on {gpus} GPUs"
         )
     if slots % gpus:
-        nearest = ", ".join(str(count) for count in range(max(least, redundant - slots % gpus), most + 1, gpus)[:3])
-        sizes = ", ".join(str(size) for size in range(1, min(slots, LARGEST_NAMED_EP) + 1) if slots % size == 0 and slots <= size * model.experts)
+        nearest = ", ".join(
+            str(count) for count in range(max(least, redundant - slots % gpus), most + 1, gpus)[:3]
+        )
+        sizes = ", ".join(
+            str(size)
+            for size in range(1, min(slots, LARGEST_NAMED_EP) + 1)
+            if slots % size == 0 and slots <= size * model.experts
+        )
         raise Infeasible(
             f"{model.experts} experts + {redundant} redundant = {slots} slots do not divide over {gpus} GPUs; "
             f"use --redundant {nearest}" + (f" or --ep {sizes}" if sizes else "")

@@ -33,17 +33,25 @@ def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
         missing = sorted(set(problem.model.placed_layer_ids) - set(placement.layer_ids))
         surplus = sorted(set(placement.layer_ids) - set(problem.model.placed_layer_ids))
         yield Violation(
-            "layers", f"rows must be the MoE and draft layers of {problem.model.name}, in order; missing {missing or 'none'}, surplus {surplus or 'none'}"
+            "layers",
+            f"rows must be the MoE and draft layers of {problem.model.name}, in order; missing {missing or 'none'}, surplus {surplus or 'none'}",
         )
     if placement.gpus != problem.gpus:
         yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
     if placement.slots != problem.slots:
-        yield Violation("slots", f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs")
-    broken = list(row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus))
+        yield Violation(
+            "slots",
+            f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs",
+        )
+    broken = list(
+        row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+    )
     yield from broken
     if problem.resplittable and not broken:
         yield from _apart(placement)
-    if problem.survive is not None and not broken and placement.gpus == problem.gpus:  # where an expert has no slot there is nothing to survive
+    if (
+        problem.survive is not None and not broken and placement.gpus == problem.gpus
+    ):  # where an expert has no slot there is nothing to survive
         yield from _unsurvived(problem, problem.survive, placement)
 
 
@@ -60,7 +68,11 @@ def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> It
         few = np.flatnonzero(held_E < survive.least_replicas)
         if len(few):
             gpus = np.flatnonzero((expert_P.reshape(problem.gpus, -1) == few[0]).any(axis=1))
-            where = "one node" if survive.node else f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
+            where = (
+                "one node"
+                if survive.node
+                else f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
+            )
             others = f", nor would {len(few) - 1} others" if len(few) > 1 else ""
             text = f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, its slots are all on {where}{others}"
             yield Violation("survive", text, layer_id, int(gpus[0]), int(few[0]))
@@ -75,7 +87,9 @@ def _apart(placement: Placement) -> Iterator[Violation]:
         yield Violation("resplittable", text, placement.layer_ids[row], gpu)
 
 
-def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int) -> Iterator[Violation]:
+def row_violations(
+    expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int
+) -> Iterator[Violation]:
     """The rules of rows alone: one for each layer, ids in range, every expert has a slot, slots divide over GPUs, no expert twice on one GPU."""
     if len(expert_LP) != len(layer_ids):
         yield Violation("rows", f"{len(expert_LP)} rows for {len(layer_ids)} layers")
@@ -88,12 +102,23 @@ def row_violations(expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...
         if len(outside):
             slot, expert = int(outside[0]), int(expert_P[outside[0]])
             gpu = slot // (slots // gpus) if divides else None
-            yield Violation("range", f"layer {layer_id}, slot {slot}: expert id {expert} is outside 0..{experts - 1}", layer_id, gpu, expert)
+            yield Violation(
+                "range",
+                f"layer {layer_id}, slot {slot}: expert id {expert} is outside 0..{experts - 1}",
+                layer_id,
+                gpu,
+                expert,
+            )
             continue
         absent = np.flatnonzero(np.bincount(expert_P, minlength=experts) == 0)
         if len(absent):
             others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
-            yield Violation("coverage", f"layer {layer_id}: expert {absent[0]} has no slot{others}", layer_id, expert=int(absent[0]))
+            yield Violation(
+                "coverage",
+                f"layer {layer_id}: expert {absent[0]} has no slot{others}",
+                layer_id,
+                expert=int(absent[0]),
+            )
         if divides:
             yield from _duplicates(layer_id, expert_P.reshape(gpus, -1))
 
@@ -103,4 +128,6 @@ def _duplicates(layer_id: int, expert_GS: npt.NDArray[np.integer]) -> Iterator[V
     twice = np.argwhere(sorted_GS[:, 1:] == sorted_GS[:, :-1])
     if len(twice):
         gpu, expert = int(twice[0][0]), int(sorted_GS[tuple(twice[0])])
-        yield Violation("distinct", f"layer {layer_id}: GPU {gpu} holds expert {expert} twice", layer_id, gpu, expert)
+        yield Violation(
+            "distinct", f"layer {layer_id}: GPU {gpu} holds expert {expert} twice", layer_id, gpu, expert
+        )

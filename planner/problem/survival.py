@@ -28,7 +28,9 @@ class Survival:
 
     def __post_init__(self) -> None:
         if self.node == bool(self.gpus) or self.gpus < 0:
-            raise BadInput(f"losses to survive are {self.gpus} GPUs{' and a node' if self.node else ''}; give 1 or more GPUs, or node")
+            raise BadInput(
+                f"losses to survive are {self.gpus} GPUs{' and a node' if self.node else ''}; give 1 or more GPUs, or node"
+            )
 
     @property
     def least_replicas(self) -> int:
@@ -60,7 +62,9 @@ def parse_survival(text: str, where: str = "--survive") -> Survival:
     if text == "node":
         return Survival(node=True)
     if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise BadInput(f"{where} {text!r}: give the number of GPUs that may be lost at once, 1 or more, or node")
+        raise BadInput(
+            f"{where} {text!r}: give the number of GPUs that may be lost at once, 1 or more, or node"
+        )
     return Survival(gpus=int(text))
 
 
@@ -72,7 +76,9 @@ def held_places_LE(expert_LP: npt.NDArray[np.integer], place_G: Ints, experts: i
     """
     layers, slots = expert_LP.shape
     place_P = np.repeat(place_G, slots // len(place_G))
-    cells = np.unique(((np.arange(layers)[:, None] * experts + expert_LP) * (int(place_G.max()) + 1) + place_P).ravel())
+    cells = np.unique(
+        ((np.arange(layers)[:, None] * experts + expert_LP) * (int(place_G.max()) + 1) + place_P).ravel()
+    )
     return np.bincount(cells // (int(place_G.max()) + 1), minlength=layers * experts).reshape(layers, experts)
 
 
@@ -102,7 +108,9 @@ def least_slots_per_gpu(survive: Survival, experts: int, node_G: Ints) -> int:
     if len(size_X) < survive.least_replicas:
         have = f"{len(size_X)} node" if survive.node else f"{len(size_X)} GPU{'s' if len(size_X) > 1 else ''}"
         most = "" if survive.node or len(size_X) == 1 else f"; at most --survive {len(size_X) - 1}"
-        raise Infeasible(f"surviving {survive} needs at least {survive.least_replicas} {'nodes' if survive.node else 'GPUs'}, the topology has {have}{most}")
+        raise Infeasible(
+            f"surviving {survive} needs at least {survive.least_replicas} {'nodes' if survive.node else 'GPUs'}, the topology has {have}{most}"
+        )
     slots = -(-experts * survive.least_replicas // len(node_G))
     while np.minimum(size_X * slots, experts).sum() < experts * survive.least_replicas:
         slots += 1

@@ -6,4 +6,15 @@ from planner.replica.registry import CHOICES, EXPECTATION, find_rule
 from planner.replica.situation import Shares, Situation
 from planner.replica.static import LARGEST_EXACT_TABLE, table_draws
 
-__all__ = ["CHOICES", "EXPECTATION", "LARGEST_EXACT_TABLE", "Shares", "Situation", "best_split_1P", "expected_shares", "find_rule", "steady_split_1P", "table_draws"]
+__all__ = [
+    "CHOICES",
+    "EXPECTATION",
+    "LARGEST_EXACT_TABLE",
+    "Shares",
+    "Situation",
+    "best_split_1P",
+    "expected_shares",
+    "find_rule",
+    "steady_split_1P",
+    "table_draws",
+]

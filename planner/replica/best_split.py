@@ -22,7 +22,11 @@ def lp(placement: Placement, situation: Situation) -> Iterator[Shares]:
     """The best fractional split of the situation's load, the same on every rank. Draft layers have no map, and use the first slot of each expert."""
     for row, layer in enumerate(placement.layer_ids):
         expert_P = placement.expert_LP[row]
-        yield best_split_1P(expert_P, situation.share_E(row), placement.gpus) if layer < situation.model.layers else first_slots(expert_P)
+        yield (
+            best_split_1P(expert_P, situation.share_E(row), placement.gpus)
+            if layer < situation.model.layers
+            else first_slots(expert_P)
+        )
 
 
 def best_split_1P(expert_P: Ids, load_E: Shares, gpus: int) -> Shares:
@@ -69,7 +73,9 @@ def _add_window(solver: Any, part: dict[int, Any], load_P: Shares, gpus: int) ->
     peak = solver.NumVar(0.0, solver.infinity(), "")
     for slots in np.split(np.arange(len(load_P)), gpus):
         fixed = float(sum(load_P[slot] for slot in slots.tolist() if slot not in part))
-        solver.Add(sum((part[slot] * float(load_P[slot]) for slot in slots.tolist() if slot in part), fixed) <= peak)
+        solver.Add(
+            sum((part[slot] * float(load_P[slot]) for slot in slots.tolist() if slot in part), fixed) <= peak
+        )
     return peak
 
 

@@ -25,9 +25,13 @@ def round_robin(placement: Placement, situation: Situation) -> Iterator[Shares]:
         share_GP = np.ones((placement.gpus, placement.slots))
         for replicas in np.unique(replicas_E[replicas_E > 1]).tolist():
             experts = np.flatnonzero(replicas_E == replicas)
-            share_En = expected_shares(chance_E[experts], replicas, situation.tokens_per_rank, situation.model.top_k)
+            share_En = expected_shares(
+                chance_E[experts], replicas, situation.tokens_per_rank, situation.model.top_k
+            )
             here = np.flatnonzero(replicas_E[expert_P] == replicas)
-            share_GP[:, here] = share_En[np.searchsorted(experts, expert_P[here]), (index_P[here] - rank_G1) % replicas]
+            share_GP[:, here] = share_En[
+                np.searchsorted(experts, expert_P[here]), (index_P[here] - rank_G1) % replicas
+            ]
         yield share_GP
 
 
@@ -53,7 +57,9 @@ def expected_shares(chance_E: Shares, replicas: int, tokens: int, top_k: int) ->
     return np.asarray(share_En / share_En.sum(axis=1, keepdims=True))
 
 
-def round_robin_slots(experts_TK: Ids, expert_P: npt.NDArray[np.integer], rank: int = 0, gpus: int = 1) -> Ids:
+def round_robin_slots(
+    experts_TK: Ids, expert_P: npt.NDArray[np.integer], rank: int = 0, gpus: int = 1
+) -> Ids:
     """slots_TK that TensorRT-LLM picks on `rank` for exactly these entries.
 
     >>> round_robin_slots(np.array([[0], [1], [0]]), np.array([0, 1, 0, 2]), rank=1).tolist()
@@ -62,7 +68,11 @@ def round_robin_slots(experts_TK: Ids, expert_P: npt.NDArray[np.integer], rank: 
     del gpus
     entry_X = experts_TK.ravel()
     block_X = np.arange(len(entry_X)) // BLOCK_ENTRIES
-    replica_X = (replica_index_P(block_X * (len(expert_P) + int(entry_X.max(initial=0)) + 1) + entry_X) + block_X + rank) % replicas_TK(expert_P, entry_X)
+    replica_X = (
+        replica_index_P(block_X * (len(expert_P) + int(entry_X.max(initial=0)) + 1) + entry_X)
+        + block_X
+        + rank
+    ) % replicas_TK(expert_P, entry_X)
     return slot_of_replica(expert_P, experts_TK, replica_X.reshape(experts_TK.shape))
 
 
@@ -74,5 +84,9 @@ def _blocks(tokens: int, top_k: int) -> Iterator[list[tuple[float, int]]]:
         if first_whole > last_whole:  # the block lies within one token
             yield [((end - start) / top_k, 1)]
             continue
-        runs = [(first_whole - start / top_k, 1), (1.0, last_whole - first_whole), (end / top_k - last_whole, 1)]
+        runs = [
+            (first_whole - start / top_k, 1),
+            (1.0, last_whole - first_whole),
+            (end / top_k - last_whole, 1),
+        ]
         yield [(part, count) for part, count in runs if part > 0 and count > 0]

@@ -18,7 +18,9 @@ def nearest(placement: Placement, situation: Situation) -> Iterator[Shares]:
         nearest_GE = nearest_slots(expert_P, experts, placement.slots_per_gpu, situation.node_G)
         even_E = 1.0 / np.maximum(np.bincount(expert_P, minlength=experts), 1)
         share_GP = np.where(nearest_GE < 0, even_E, 0.0).take(expert_P, axis=1)
-        near_K = np.flatnonzero(nearest_GE >= 0)  # positions in flat tables: a third of the time of pairs, with a thousand GPUs
+        near_K = np.flatnonzero(
+            nearest_GE >= 0
+        )  # positions in flat tables: a third of the time of pairs, with a thousand GPUs
         share_GP.ravel()[near_K // experts * len(expert_P) + nearest_GE.ravel()[near_K]] = 1.0
         yield share_GP
 
@@ -29,7 +31,11 @@ def nearest_dynamic(placement: Placement, situation: Situation) -> Iterator[Shar
     The engine draws 16 bits modulo n; what that takes from an even draw (less than n / 65,536) is left out.
     """
     for layer, share_GP in zip(placement.layer_ids, nearest(placement, situation), strict=True):
-        yield share_GP if layer < situation.model.layers else first_slots(placement.expert_LP[placement.layer_ids.index(layer)])
+        yield (
+            share_GP
+            if layer < situation.model.layers
+            else first_slots(placement.expert_LP[placement.layer_ids.index(layer)])
+        )
 
 
 def nearest_slots(expert_P: Ids, experts: int, slots_per_gpu: int, node_G: Ids) -> Ids:

@@ -32,7 +32,12 @@ EXPECTATION = {  # a cheap stand-in, for search: the same mean, or for `lp` the 
     "lp": "even",
     "round-robin": "even",
 }
-CHOICES: dict[str, Choice] = {"hashed": hashed_slots, "row-index": row_index_slots, "round-robin": round_robin_slots}
+CHOICES: dict[str, Choice] = {
+    "hashed": hashed_slots,
+    "row-index": row_index_slots,
+    "round-robin": round_robin_slots,
+}
+
 
 def find_rule(name: str) -> Rule:
     if name not in RULES:

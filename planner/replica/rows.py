@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.placement import Placement
-from planner.replica.situation import Ids, Shares, Situation, first_slots, replica_index_P, replicas_TK, slot_of_replica
+from planner.replica.situation import (
+    Ids,
+    Shares,
+    Situation,
+    first_slots,
+    replica_index_P,
+    replicas_TK,
+    slot_of_replica,
+)
 
 KNUTH_MULTIPLIER = np.uint64(2654435769)  # floor(2^32 / golden ratio)
 LOW_32_BITS = np.uint64(0xFFFFFFFF)
@@ -27,7 +35,9 @@ def row_index(placement: Placement, situation: Situation) -> Iterator[Shares]:
     """SGLang without an all-to-all: all ranks run the same rows (those of all ranks together) and pick the row number modulo n."""
     rows = situation.tokens_per_rank * placement.gpus
     for layer, expert_P in zip(placement.layer_ids, placement.expert_LP, strict=True):
-        yield _shares_1P(expert_P, rows, np.arange) if layer < situation.model.layers else first_slots(expert_P)
+        yield (
+            _shares_1P(expert_P, rows, np.arange) if layer < situation.model.layers else first_slots(expert_P)
+        )
 
 
 def hashed_slots(experts_TK: Ids, expert_P: npt.NDArray[np.integer], rank: int = 0, gpus: int = 1) -> Ids:

@@ -28,8 +28,13 @@ class Situation:
     def __post_init__(self) -> None:
         if self.tokens_per_rank < 1:
             raise ValueError(f"tokens per rank is {self.tokens_per_rank}; it must be at least 1")
-        if self.load_share_LE is not None and self.load_share_LE.shape != (len(self.model.placed_layer_ids), self.model.experts):
-            raise ValueError(f"load_share_LE has shape {self.load_share_LE.shape}; it needs a row for every placed layer and a column for every expert")
+        if self.load_share_LE is not None and self.load_share_LE.shape != (
+            len(self.model.placed_layer_ids),
+            self.model.experts,
+        ):
+            raise ValueError(
+                f"load_share_LE has shape {self.load_share_LE.shape}; it needs a row for every placed layer and a column for every expert"
+            )
 
     def share_E(self, layer: int) -> Shares:
         """Load shares of the layer in row `layer` of the placement."""

@@ -21,7 +21,10 @@ def _drawn(table: Table) -> RichTable:
     columns = list(table.rows[0]) if table.rows else []
     for name in columns:
         heading = name.removesuffix("_share").removesuffix("_bytes").replace("_", " ")
-        drawn.add_column("time" if name == "seconds" else heading, justify="left" if isinstance(table.rows[0][name], str) else "right")
+        drawn.add_column(
+            "time" if name == "seconds" else heading,
+            justify="left" if isinstance(table.rows[0][name], str) else "right",
+        )
     for row in table.rows:
         drawn.add_row(*(shown(name, row[name]) for name in columns))
     return drawn

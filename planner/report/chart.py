@@ -20,9 +20,14 @@ def quality_chart(rows: Sequence[Mapping[str, Any]]) -> str:
     seconds = _decades([float(row["seconds"]) for row in rows])
     gaps = _decades([max(float(row["gap_share"]), LEAST_GAP) for row in rows])
     width = WIDTH * len(panels)
-    drawn = "".join(_panel(index * WIDTH, name, some, seconds, gaps, colour) for index, (name, some) in enumerate(panels))
+    drawn = "".join(
+        _panel(index * WIDTH, name, some, seconds, gaps, colour) for index, (name, some) in enumerate(panels)
+    )
     columns = max((width - MARGIN) // LABEL, 1)
-    places = [(method, MARGIN + index % columns * LABEL, HEIGHT + LINE * (1 + index // columns)) for index, method in enumerate(methods)]
+    places = [
+        (method, MARGIN + index % columns * LABEL, HEIGHT + LINE * (1 + index // columns))
+        for index, method in enumerate(methods)
+    ]
     legend = "".join(
         f'<circle cx="{left}" cy="{line}" r="5" fill="{colour[method]}"/><text x="{left + 10}" y="{line + 4}">{escape(method)}</text>'
         for method, left, line in places
@@ -39,7 +44,14 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
     return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-9)
 
 
-def _panel(left: int, name: str, rows: Sequence[Mapping[str, Any]], seconds: tuple[int, int], gaps: tuple[int, int], colour: Mapping[str, str]) -> str:
+def _panel(
+    left: int,
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    seconds: tuple[int, int],
+    gaps: tuple[int, int],
+    colour: Mapping[str, str],
+) -> str:
     inner_width, inner_height = WIDTH - MARGIN - 26, HEIGHT - MARGIN - 22
 
     def x(value: float) -> float:
@@ -51,11 +63,17 @@ def _panel(left: int, name: str, rows: Sequence[Mapping[str, Any]], seconds: tup
     parts = [f'<text x="{left + MARGIN}" y="14" font-weight="bold">{escape(name)}</text>']
     for power in range(seconds[0], seconds[1] + 1):
         parts.append(_line(x(10.0**power), 24, x(10.0**power), 24 + inner_height))
-        parts.append(f'<text x="{x(10.0**power):.1f}" y="{40 + inner_height}" text-anchor="middle">{_time_label(power)}</text>')
+        parts.append(
+            f'<text x="{x(10.0**power):.1f}" y="{40 + inner_height}" text-anchor="middle">{_time_label(power)}</text>'
+        )
     for power in range(gaps[0], gaps[1] + 1):
         parts.append(_line(left + MARGIN, y(10.0**power), left + MARGIN + inner_width, y(10.0**power)))
-        parts.append(f'<text x="{left + MARGIN - 4}" y="{y(10.0**power) + 4:.1f}" text-anchor="end">{100 * 10.0**power:g} %</text>')
-    parts.append(f'<text x="{left + MARGIN + inner_width / 2:.1f}" y="{56 + inner_height}" text-anchor="middle">time; gap to the bound upwards</text>')
+        parts.append(
+            f'<text x="{left + MARGIN - 4}" y="{y(10.0**power) + 4:.1f}" text-anchor="end">{100 * 10.0**power:g} %</text>'
+        )
+    parts.append(
+        f'<text x="{left + MARGIN + inner_width / 2:.1f}" y="{56 + inner_height}" text-anchor="middle">time; gap to the bound upwards</text>'
+    )
     for row in rows:
         gap, spent = float(row["gap_share"]), float(row["seconds"])
         parts.append(

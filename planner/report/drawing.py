@@ -16,7 +16,11 @@ Row = tuple[str, list[Cell]]
 
 
 def draw(topology: Topology) -> str:
-    domains = _many(topology.domain_count, "NVLink domain") if topology.domain_count < topology.gpu_count else "no NVLink"
+    domains = (
+        _many(topology.domain_count, "NVLink domain")
+        if topology.domain_count < topology.gpu_count
+        else "no NVLink"
+    )
     head = f"{topology.name}: {_many(topology.node_count, 'node')}, {_many(topology.gpu_count, 'GPU')}, {domains}"
     lines = [*_wrapped(head), *_wrapped(f"source: {topology.source}")]
     first = 0
@@ -41,7 +45,9 @@ def _draw_node(node: Node) -> Iterator[str]:
         yield from _wrapped(f"{'NVLink':<{_LABEL}}{human_bandwidth(rate)} between GPUs {pairs}", " " * _LABEL)
     unknown = _unknown(node)
     if unknown:
-        yield from _wrapped(f"{'not known':<{_LABEL}}{', '.join(unknown)}; costs nothing in a plan", " " * _LABEL)
+        yield from _wrapped(
+            f"{'not known':<{_LABEL}}{', '.join(unknown)}; costs nothing in a plan", " " * _LABEL
+        )
 
 
 def _rows(node: Node) -> list[Row]:
@@ -59,9 +65,20 @@ def _rows(node: Node) -> list[Row]:
             nics[gpu] = pool, f"nic{pool[0]}" + (f"..{pool[-1]}" if len(pool) > 1 else "")
             nic_rate[gpu], rail[gpu] = (pool, human_bandwidth(total)), (pool, f"rail {first.rail}")
     names: list[Cell] = [(gpu, f"gpu{gpu}") for gpu in range(count)]
-    models: list[Cell] = [(model.name, model.name) for model in node.gpus] if len(set(node.gpus)) > 1 else none
+    models: list[Cell] = (
+        [(model.name, model.name) for model in node.gpus] if len(set(node.gpus)) > 1 else none
+    )
     host = _host_rows(node.pcie, none) if node.pcie else []
-    return [("", nvlink), ("", port), ("", names), ("", models), *host, ("NIC", nics), ("each way", nic_rate), ("", rail)]
+    return [
+        ("", nvlink),
+        ("", port),
+        ("", names),
+        ("", models),
+        *host,
+        ("NIC", nics),
+        ("each way", nic_rate),
+        ("", rail),
+    ]
 
 
 def _host_rows(pcie: Pcie, none: list[Cell]) -> list[Row]:
@@ -100,10 +117,22 @@ def _draw_fabric(topology: Topology) -> Iterator[str]:
         "rail": f"rail-optimised, {fabric.nodes_per_leaf} nodes a group, one leaf for each rail of a group",
     }
     ratio = f", oversubscribed {fabric.oversubscription:g} : 1 at the leaf" if fabric.kind != "none" else ""
-    pods = f", {fabric.pod_oversubscription:g} : 1 at the spine of {fabric.nodes_per_pod} nodes" if fabric.nodes_per_pod else ""
-    yield from _wrapped(f"network: {words[fabric.kind]}{ratio}{pods} ({fabric.evidence.kind}: {fabric.evidence.source})")
-    above = [resource for resource in topology.resources if resource.tier in ("leaf", "spine") and resource.name.endswith("/up")]
-    for head, group in groupby(sorted(above, key=lambda resource: resource.head), key=lambda resource: resource.head):
+    pods = (
+        f", {fabric.pod_oversubscription:g} : 1 at the spine of {fabric.nodes_per_pod} nodes"
+        if fabric.nodes_per_pod
+        else ""
+    )
+    yield from _wrapped(
+        f"network: {words[fabric.kind]}{ratio}{pods} ({fabric.evidence.kind}: {fabric.evidence.source})"
+    )
+    above = [
+        resource
+        for resource in topology.resources
+        if resource.tier in ("leaf", "spine") and resource.name.endswith("/up")
+    ]
+    for head, group in groupby(
+        sorted(above, key=lambda resource: resource.head), key=lambda resource: resource.head
+    ):
         yield f"  {head}"
         yield from _branches(list(group))
 
@@ -120,13 +149,20 @@ def _branches(uplinks: list[Resource]) -> Iterator[str]:
 def _gpu_words(node: Node) -> str:
     """'8 x H100-SXM-80GB (80 GB at 3.35 TB/s)', one for each model."""
     models = ((node.gpus.count(model), model) for model in dict.fromkeys(node.gpus))
-    return ", ".join(f"{count} x {m.name} ({human_bytes(m.memory_bytes)} at {human_bandwidth(m.memory_bytes_per_s)})" for count, m in models)
+    return ", ".join(
+        f"{count} x {m.name} ({human_bytes(m.memory_bytes)} at {human_bandwidth(m.memory_bytes_per_s)})"
+        for count, m in models
+    )
 
 
 def _unknown(node: Node) -> list[str]:
     if node.pcie is None:
         return ["PCIe"]
-    return ["the link between sockets"] if node.pcie.inter_socket is None and len(set(node.pcie.sockets)) > 1 else []
+    return (
+        ["the link between sockets"]
+        if node.pcie.inter_socket is None and len(set(node.pcie.sockets)) > 1
+        else []
+    )
 
 
 def _many(count: int, noun: str) -> str:

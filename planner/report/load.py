@@ -15,7 +15,16 @@ from rich.text import Text
 
 from planner.load import LoadProfile
 
-EDGES = (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0)  # multiples of the layer's mean at which the block changes; the middle one is the mean
+EDGES = (
+    0.25,
+    0.5,
+    0.7,
+    0.9,
+    1.1,
+    1.4,
+    2.0,
+    4.0,
+)  # multiples of the layer's mean at which the block changes; the middle one is the mean
 BLOCKS, ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 WIDEST_EXPERT = 4  # characters; wider says nothing more
 
@@ -28,7 +37,9 @@ class LayerSkew:
     measured: bool  # False: the row was filled from other layers, or assumed
     total: int  # assignments
     max_over_mean: float | None  # hottest expert over the mean expert, >= 1
-    hottest_tenth_share: float | None  # share of the assignments that the hottest tenth of the experts (rounded up) gets
+    hottest_tenth_share: (
+        float | None
+    )  # share of the assignments that the hottest tenth of the experts (rounded up) gets
     hottest_expert: int | None  # ties to the lower id
     effective_experts: float | None  # exp of the entropy: as many equally loaded experts would be as uneven
 
@@ -70,10 +81,17 @@ def heatmap(load: LoadProfile, width: int = 80, *, ascii_only: bool = False) -> 
     repeat = min(WIDEST_EXPERT, room // cells)
     bar = "|" if ascii_only else "│"
     lines = []
-    for layer_id, multiples_E, tokens_E in zip(load.layer_ids, load.shares_LE * load.experts, load.total_LE, strict=True):
+    for layer_id, multiples_E, tokens_E in zip(
+        load.layer_ids, load.shares_LE * load.experts, load.total_LE, strict=True
+    ):
         mark = "~" if layer_id in load.unmeasured_layer_ids else " "
-        drawn = "".join(blocks[np.searchsorted(EDGES, multiple, side="right")] * repeat for multiple in _binned(multiples_E, cells))
-        lines.append(f"{layer_id:>{gutter - 3}} {mark}{bar}{drawn if tokens_E.any() else '-' * (cells * repeat)}{bar}")
+        drawn = "".join(
+            blocks[np.searchsorted(EDGES, multiple, side="right")] * repeat
+            for multiple in _binned(multiples_E, cells)
+        )
+        lines.append(
+            f"{layer_id:>{gutter - 3}} {mark}{bar}{drawn if tokens_E.any() else '-' * (cells * repeat)}{bar}"
+        )
     return "\n".join([*lines, *textwrap.wrap(_legend(load, blocks, cells), width)])
 
 
@@ -84,22 +102,38 @@ def _binned(multiples_E: npt.NDArray[np.float64], cells: int) -> npt.NDArray[np.
 
 def _legend(load: LoadProfile, blocks: str, cells: int) -> str:
     steps = ", ".join(f"{block} from {edge:g}" for block, edge in zip(blocks[1:], EDGES, strict=True))
-    what = "each expert" if cells == load.experts else f"the hottest of each {load.experts / cells:.3g} experts"
+    what = (
+        "each expert" if cells == load.experts else f"the hottest of each {load.experts / cells:.3g} experts"
+    )
     unmeasured = "; ~ not measured" if load.unmeasured_layer_ids else ""
     return f"layers down, experts 0-{load.experts - 1} across; {what} over the mean of its layer: blank below {EDGES[0]:g}, {steps}{unmeasured}"
 
 
 def load_report(load: LoadProfile, width: int = 100) -> RenderableType:
     """Skew per layer as a table, the picture, and what a reader must know of the figures."""
-    table = Table(title=f"{load.source}: {load.windows} {load.window_unit}(s), {load.experts} experts", title_justify="left")
+    table = Table(
+        title=f"{load.source}: {load.windows} {load.window_unit}(s), {load.experts} experts",
+        title_justify="left",
+    )
     for name in ("layer", "assignments", "max/mean", "hottest tenth gets", "hottest expert", "as uneven as"):
         table.add_column(name, justify="right")
     for row in skew_rows(load):
         figures = ("no signal", "", "", "")
-        if row.max_over_mean is not None and row.hottest_tenth_share is not None and row.effective_experts is not None:
-            figures = (f"{row.max_over_mean:.3f}", f"{row.hottest_tenth_share:.1%}", str(row.hottest_expert), f"{row.effective_experts:.1f} even experts")
+        if (
+            row.max_over_mean is not None
+            and row.hottest_tenth_share is not None
+            and row.effective_experts is not None
+        ):
+            figures = (
+                f"{row.max_over_mean:.3f}",
+                f"{row.hottest_tenth_share:.1%}",
+                str(row.hottest_expert),
+                f"{row.effective_experts:.1f} even experts",
+            )
         table.add_row(f"{row.layer_id}{'' if row.measured else ' ~'}", f"{row.total:,}", *figures)
-    return Group(table, Text(heatmap(load, width)), *(Text(f"Note: {note}", style="dim") for note in load.notes))
+    return Group(
+        table, Text(heatmap(load, width)), *(Text(f"Note: {note}", style="dim") for note in load.notes)
+    )
 
 
 def load_summary(load: LoadProfile, top_k: int) -> dict[str, Any]:

@@ -14,9 +14,23 @@ def loss_table(found: AfterLoss) -> Table:
     table = Table(title=f"After the loss of {found.survive} ({where} load)", title_justify="left")
     for name in ("loss", "GPUs lost", "max/mean", "step", "tokens/s against before"):
         table.add_column(name, justify="left" if name in ("loss", "GPUs lost") else "right")
-    for name, loss in (("none", found.whole), ("worst balance", found.worst_balance), ("slowest", found.slowest)):
-        table.add_row(name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, loss.tokens_per_s / found.whole.tokens_per_s))
-    table.add_row("mean", "", *_cells(found.mean_max_over_mean, found.mean_seconds, found.mean_tokens_per_s / found.whole.tokens_per_s))
+    for name, loss in (
+        ("none", found.whole),
+        ("worst balance", found.worst_balance),
+        ("slowest", found.slowest),
+    ):
+        table.add_row(
+            name,
+            _gpus(loss),
+            *_cells(loss.max_over_mean, loss.total_seconds, loss.tokens_per_s / found.whole.tokens_per_s),
+        )
+    table.add_row(
+        "mean",
+        "",
+        *_cells(
+            found.mean_max_over_mean, found.mean_seconds, found.mean_tokens_per_s / found.whole.tokens_per_s
+        ),
+    )
     return table
 
 

@@ -21,22 +21,36 @@ def found_report(found: "Found") -> RenderableType:
     """The machine, drawn where there is a topology; then the rest."""
     machine = found.machine
     domains = len(machine.nvlink_domains)
-    lines = [f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'} (from {', '.join(machine.kinds)})"]
+    lines = [
+        f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'} (from {', '.join(machine.kinds)})"
+    ]
     lines += [f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]]
-    lines += [f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}" for gpu, names in list(machine.affinity.items())[:SHOWN]]
+    lines += [
+        f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
+        for gpu, names in list(machine.affinity.items())[:SHOWN]
+    ]
     parts: list[RenderableType] = [Text("\n".join(lines))]
     if machine.topology is not None:
         parts.append(topology_report(machine.topology))
     parts += [measured_table(found)] if found.measured else []
     parts += [Text(f"Fitted to {name}: {text}") for name, text in found.fits]
-    parts += [Text(f"Bisection measured by {name}: at least {human_bandwidth(rate)} each way") for name, rate in found.measured_bisections]
-    notes = [*(f"Not known: {line}" for line in machine.unknown), *(f"Warning: {line}" for line in machine.warnings)]
+    parts += [
+        Text(f"Bisection measured by {name}: at least {human_bandwidth(rate)} each way")
+        for name, rate in found.measured_bisections
+    ]
+    notes = [
+        *(f"Not known: {line}" for line in machine.unknown),
+        *(f"Warning: {line}" for line in machine.warnings),
+    ]
     return Group(*parts, Text("\n".join(notes))) if notes else Group(*parts)
 
 
 def measured_table(found: "Found") -> Table:
     """The benchmark's busbw beside what a GPU's links really carry."""
-    table = Table(title="Measured. busbw is made to compare runs by; a GPU's links carry what it sends", title_justify="left")
+    table = Table(
+        title="Measured. busbw is made to compare runs by; a GPU's links carry what it sends",
+        title_justify="left",
+    )
     header, *samples = found.measured_rows
     for name in header:
         table.add_column(name, justify="left" if name == "benchmark" else "right")

@@ -38,7 +38,18 @@ def model_rows(models: list[ModelSpec]) -> list[dict[str, Any]]:
 
 def models_table(models: list[ModelSpec]) -> Table:
     table = Table()
-    for name in ("model", "also called", "MoE layers", "draft", "experts", "top-k", "hidden", "expert width", "dtype", "one expert"):
+    for name in (
+        "model",
+        "also called",
+        "MoE layers",
+        "draft",
+        "experts",
+        "top-k",
+        "hidden",
+        "expert width",
+        "dtype",
+        "one expert",
+    ):
         table.add_column(name, justify="left" if name in ("model", "also called", "dtype") else "right")
     for model in models:
         table.add_row(
@@ -59,7 +70,8 @@ def models_table(models: list[ModelSpec]) -> Table:
 def model_report(model: ModelSpec) -> RenderableType:
     every_expert = model.expert_bytes * model.experts * len(model.placed_layer_ids)
     lines = [
-        f"MoE layers: {spans(model.moe_layer_ids)}" + (f"; draft layers: {spans(model.draft_layer_ids)}" if model.draft_layer_ids else ""),
+        f"MoE layers: {spans(model.moe_layer_ids)}"
+        + (f"; draft layers: {spans(model.draft_layer_ids)}" if model.draft_layer_ids else ""),
         f"dispatch carries {model.dispatch_width} of {model.hidden} elements; all routed experts together: {human_bytes(every_expert)}",
         f"source: {model.source}",
     ]

@@ -32,7 +32,10 @@ def waves_table(moves: Moves) -> Table:
     shown = moves.transfers.waves if moves.transfers.waves <= SHOWN_WAVES + 1 else SHOWN_WAVES
     for wave in range(shown):
         table.add_row(
-            str(wave), str(int((moves.transfers.wave_T == wave).sum())), human_bytes(float(moves.bytes_W[wave])), human_seconds(float(moves.seconds_W[wave]))
+            str(wave),
+            str(int((moves.transfers.wave_T == wave).sum())),
+            human_bytes(float(moves.bytes_W[wave])),
+            human_seconds(float(moves.seconds_W[wave])),
         )
     if shown < moves.transfers.waves:
         rest = (moves.transfers.wave_T >= shown).sum()

@@ -25,7 +25,14 @@ def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
         more += [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))]
     if plan.origin.curve:
         more.append(curve_table(plan.origin.curve, plan.problem.redundant))
-    return Group(_headline(plan), costs_table(plan), *more, layers_table(plan, worst), *moves_report(plan), _evidence(plan))
+    return Group(
+        _headline(plan),
+        costs_table(plan),
+        *more,
+        layers_table(plan, worst),
+        *moves_report(plan),
+        _evidence(plan),
+    )
 
 
 def verdict(plan: Plan) -> str:
@@ -36,7 +43,10 @@ def verdict(plan: Plan) -> str:
         (baseline for baseline in plan.baselines if baseline.survives),
         key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name),
     )
-    before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
+    before, after = (
+        _judged_on(best.held_out, best.fitted).total_seconds,
+        _judged_on(plan.held_out, plan.fitted).total_seconds,
+    )
     gain, where = 1 - after / before, "held-out" if plan.held_out else "fitted"
     if gain < WORTH_IT:
         return f"Doing nothing wins: '{best.name}' is predicted {human_seconds(before)} a step on {where} load, this plan {human_seconds(after)}."
@@ -45,16 +55,26 @@ def verdict(plan: Plan) -> str:
 
 def _price_of_survival(plan: Plan, survive: Survival) -> str:
     """What the step takes beside the fastest default, which would lose experts."""
-    best = min(plan.baselines, key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name))
-    before, after = _judged_on(best.held_out, best.fitted).total_seconds, _judged_on(plan.held_out, plan.fitted).total_seconds
-    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step than '{best.name}'"
+    best = min(
+        plan.baselines,
+        key=lambda baseline: (_judged_on(baseline.held_out, baseline.fitted).total_seconds, baseline.name),
+    )
+    before, after = (
+        _judged_on(best.held_out, best.fitted).total_seconds,
+        _judged_on(plan.held_out, plan.fitted).total_seconds,
+    )
+    change = (
+        f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step than '{best.name}'"
+    )
     return f"No default placement survives the loss of {survive}; the plan does, and is predicted to take {change}."
 
 
 def costs_table(plan: Plan) -> Table:
     table = _table_of_costs("placement", "R", "load")
     rows = [("this plan", plan.problem.redundant, plan.fitted, plan.held_out)]
-    rows += [(baseline.name, baseline.redundant, baseline.fitted, baseline.held_out) for baseline in plan.baselines]
+    rows += [
+        (baseline.name, baseline.redundant, baseline.fitted, baseline.held_out) for baseline in plan.baselines
+    ]
     for name, redundant, fitted, held_out in rows:
         table.add_row(name, str(redundant), "fitted", *_cost_cells(fitted))
         if held_out:
@@ -74,7 +94,11 @@ def domains_table(plan: Plan) -> Table:
         )
         for side, windows, found, seconds in sides:
             if found is not None and seconds is not None:
-                figures = (human_seconds(seconds), f"{found.max_over_mean:.4f}", f"{found.cross_node_share:.1%}")
+                figures = (
+                    human_seconds(seconds),
+                    f"{found.max_over_mean:.4f}",
+                    f"{found.cross_node_share:.1%}",
+                )
                 table.add_row(domain.name, side, str(windows), *figures)
     return table
 
@@ -93,9 +117,14 @@ def split_report(problem: Problem, split: BestSplit, notes: tuple[str, ...]) -> 
         table.add_row(name, f"{value:.4f}", f"{1 / value:.4f}")
     apart = sum(islands > 1 for islands in split.islands_L)
     joined = (
-        f"in {apart} of {len(split.islands_L)} layers shared experts do not join all GPUs (--resplittable asks for that)" if apart else "all layers are joined"
+        f"in {apart} of {len(split.islands_L)} layers shared experts do not join all GPUs (--resplittable asks for that)"
+        if apart
+        else "all layers are joined"
     )
-    lines = [f"{problem.model.name} on {problem.topology.name}: {joined}", *(f"Note: {note}" for note in notes)]
+    lines = [
+        f"{problem.model.name} on {problem.topology.name}: {joined}",
+        *(f"Note: {note}" for note in notes),
+    ]
     return Group(Text("\n".join(lines)), table)
 
 
@@ -103,7 +132,10 @@ def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> Render
     """One placement on one load, for `moeplan evaluate`."""
     table = _table_of_costs("rule", "transport")
     table.add_row(problem.replica_rule, problem.workload.transport, *_cost_cells(found))
-    lines = [f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}", *(f"Note: {note}" for note in notes)]
+    lines = [
+        f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}",
+        *(f"Note: {note}" for note in notes),
+    ]
     return Group(Text("\n".join(lines)), table)
 
 
@@ -113,15 +145,23 @@ def engines_report(found: Mapping[str, tuple[Problem, Cost]], notes: tuple[str, 
     for name, (problem, priced) in found.items():
         table.add_row(name, problem.replica_rule, problem.workload.transport, *_cost_cells(priced))
     problem = next(iter(found.values()))[0]
-    lines = [f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}", *(f"Note: {note}" for note in notes)]
+    lines = [
+        f"{problem.model.name} on {problem.topology.name}, load: {problem.load.source}",
+        *(f"Note: {note}" for note in notes),
+    ]
     return Group(Text("\n".join(lines)), table)
 
 
 def layers_table(plan: Plan, worst: int) -> Table:
     """The layers with the busiest GPUs, with their bound."""
     fitted, held_out = plan.fitted, plan.held_out
-    order = sorted(range(len(fitted.layer_ids)), key=lambda row: (-fitted.max_over_mean_L[row], fitted.layer_ids[row]))[:worst]
-    table = Table(title=f"Layers with the busiest GPUs (worst {len(order)} of {len(fitted.layer_ids)})", title_justify="left")
+    order = sorted(
+        range(len(fitted.layer_ids)), key=lambda row: (-fitted.max_over_mean_L[row], fitted.layer_ids[row])
+    )[:worst]
+    table = Table(
+        title=f"Layers with the busiest GPUs (worst {len(order)} of {len(fitted.layer_ids)})",
+        title_justify="left",
+    )
     for name in ("layer", "max/mean fitted", "held-out", "bound", "gap", "bound from"):
         table.add_column(name, justify="left" if name == "bound from" else "right")
     for row in order:
@@ -139,7 +179,11 @@ def layers_table(plan: Plan, worst: int) -> Table:
 
 def _headline(plan: Plan) -> Text:
     problem = plan.problem
-    held_out = f"{plan.held_out_load.windows} held out" if plan.held_out_load else "none held out: figures on unseen load need at least two windows"
+    held_out = (
+        f"{plan.held_out_load.windows} held out"
+        if plan.held_out_load
+        else "none held out: figures on unseen load need at least two windows"
+    )
     lines = [
         f"{problem.model.name} on {problem.topology.name}: {len(problem.model.placed_layer_ids)} layers x {problem.model.experts} experts",
         f"{problem.gpus} GPUs x {problem.slots_per_gpu} slots (R = {problem.redundant}) · method {plan.origin.method}",
@@ -160,9 +204,15 @@ def _memory(problem: Problem, engine: str | None) -> list[str]:
     found = ledger(problem, engine)
     experts, replicas, *others = found.lines
     free = found.memory_bytes - experts.size_bytes - replicas.size_bytes
-    names = {"other_weights": "other weights", "all_to_all": "all-to-all buffers", "transfer": "transfer buffer"}
+    names = {
+        "other_weights": "other weights",
+        "all_to_all": "all-to-all buffers",
+        "transfer": "transfer buffer",
+    }
     said = [
-        f"{human_bytes(line.size_bytes)} {names[line.name]}{' (assumed)' if line.basis.startswith('assumed') else ''}" for line in others if line.size_bytes
+        f"{human_bytes(line.size_bytes)} {names[line.name]}{' (assumed)' if line.basis.startswith('assumed') else ''}"
+        for line in others
+        if line.size_bytes
     ]
     return [
         f"memory a GPU: {human_bytes(experts.size_bytes)} experts + {human_bytes(replicas.size_bytes)} replicas, {human_bytes(free)} left for everything else",
@@ -172,7 +222,11 @@ def _memory(problem: Problem, engine: str | None) -> list[str]:
 
 def _objective_line(plan: Plan) -> str:
     objective, held_out = plan.problem.objective, plan.held_out_objective_seconds
-    law = {"mean": "mean of windows", "worst": "worst window", "risk": f"mean + {objective.z:g} standard deviations of windows"}[objective.kind]
+    law = {
+        "mean": "mean of windows",
+        "worst": "worst window",
+        "risk": f"mean + {objective.z:g} standard deviations of windows",
+    }[objective.kind]
     over = f"worst of {len(plan.problem.load.domain_names)} domains, {law}" if objective.robust else law
     judged = f", {human_seconds(held_out)} held-out" if held_out is not None else ""
     joined = " · re-splittable: shared experts join all GPUs" if plan.problem.resplittable else ""
@@ -181,14 +235,24 @@ def _objective_line(plan: Plan) -> str:
 
 def _gap_in_seconds(plan: Plan) -> str:
     """How much of the distance to the bound in seconds is dispatch, compute and combine, and what bounds each."""
-    parts = ", ".join(f"{part} {max(plan.gap_seconds[part], 0) / plan.bound_seconds:.1%} (bound by: {plan.time_bound.reason(part)})" for part in PARTS)
+    parts = ", ".join(
+        f"{part} {max(plan.gap_seconds[part], 0) / plan.bound_seconds:.1%} (bound by: {plan.time_bound.reason(part)})"
+        for part in PARTS
+    )
     return f"the step is {max(plan.gap_seconds_share, 0):.1%} above that: {parts}"
 
 
 def _proven(plan: Plan) -> str:
     layer_ids = plan.placement.layer_ids
-    claims = {"balance": plan.balanced_L, "time on the fitted load": plan.fastest_L, "the objective over windows": plan.optimal_L}
-    proven = {name: layer_ranges([layer for layer, holds in zip(layer_ids, rows, strict=True) if holds]) for name, rows in claims.items()}
+    claims = {
+        "balance": plan.balanced_L,
+        "time on the fitted load": plan.fastest_L,
+        "the objective over windows": plan.optimal_L,
+    }
+    proven = {
+        name: layer_ranges([layer for layer, holds in zip(layer_ids, rows, strict=True) if holds])
+        for name, rows in claims.items()
+    }
     return f"proven optimal for {'; for '.join(f'{name}: {layers}' for name, layers in proven.items())}"
 
 
@@ -199,7 +263,9 @@ def layer_ranges(layers: list[int]) -> str:
     """
     starts = [layer for layer in layers if layer - 1 not in layers]
     ends = [layer for layer in layers if layer + 1 not in layers]
-    spans = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    spans = [
+        str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)
+    ]
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(spans)}" if layers else "no layer"
 
 
@@ -214,8 +280,23 @@ def _evidence(plan: Plan) -> Text:
 
 def _table_of_costs(*keys: str) -> Table:
     table = Table(title="Predicted step, all layers", title_justify="left")
-    for name in (*keys, "total", "dispatch", "compute", "combine", "max/mean", "balancedness", "cross-node", "bottleneck"):
-        table.add_column(name, justify="left" if name in ("placement", "load", "engine", "rule", "transport", "bottleneck") else "right")
+    for name in (
+        *keys,
+        "total",
+        "dispatch",
+        "compute",
+        "combine",
+        "max/mean",
+        "balancedness",
+        "cross-node",
+        "bottleneck",
+    ):
+        table.add_column(
+            name,
+            justify="left"
+            if name in ("placement", "load", "engine", "rule", "transport", "bottleneck")
+            else "right",
+        )
     return table
 
 

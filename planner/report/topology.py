@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["PresetRow", "TierRow", "draw", "preset_rows", "preset_table", "tiers_table", "topology_report", "topology_summary"]
+__all__ = [
+    "PresetRow",
+    "TierRow",
+    "draw",
+    "preset_rows",
+    "preset_table",
+    "tiers_table",
+    "topology_report",
+    "topology_summary",
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,11 @@ def tiers_table(topology: Topology) -> list[TierRow]:
 
 def topology_summary(topology: Topology) -> dict[str, Any]:
     """The machine and its tiers as plain data."""
-    counts = {"nodes": topology.node_count, "gpus": topology.gpu_count, "nvlink_domains": topology.domain_count}
+    counts = {
+        "nodes": topology.node_count,
+        "gpus": topology.gpu_count,
+        "nvlink_domains": topology.domain_count,
+    }
     return {
         "name": topology.name,
         **counts,
@@ -72,10 +85,27 @@ def topology_report(topology: Topology) -> "RenderableType":
     for row in rows:
         rate = " to ".join(dict.fromkeys(map(human_bandwidth, row.per_gpu_bytes_per_s)))
         cut = human_bandwidth(row.bisection_bytes_per_s)
-        table.add_row(f"{row.tier} ({row.where})", str(row.units), rate, cut, f"{row.oversubscription:.3g} x", ", ".join(row.evidence))
-    notes = [f"{row.tier}: bisection over {row.method}\n" + "".join(f"  {source}\n" for source in row.sources) for row in rows]
-    footer = "Line rates per direction. Oversubscribed: what the GPUs of one half could send, over the bisection.\n" + "".join(notes)
-    return Group(Text(draw(topology) + "\n"), table, Text(footer.rstrip(), style="dim")) if rows else Text(draw(topology))
+        table.add_row(
+            f"{row.tier} ({row.where})",
+            str(row.units),
+            rate,
+            cut,
+            f"{row.oversubscription:.3g} x",
+            ", ".join(row.evidence),
+        )
+    notes = [
+        f"{row.tier}: bisection over {row.method}\n" + "".join(f"  {source}\n" for source in row.sources)
+        for row in rows
+    ]
+    footer = (
+        "Line rates per direction. Oversubscribed: what the GPUs of one half could send, over the bisection.\n"
+        + "".join(notes)
+    )
+    return (
+        Group(Text(draw(topology) + "\n"), table, Text(footer.rstrip(), style="dim"))
+        if rows
+        else Text(draw(topology))
+    )
 
 
 def preset_rows(names: list[str]) -> list[PresetRow]:
@@ -85,12 +115,26 @@ def preset_rows(names: list[str]) -> list[PresetRow]:
 def preset_table(rows: list[PresetRow]) -> "Table":
     from rich.table import Table
 
-    table = Table(caption="Rates per GPU and direction. NAME:4 is four nodes, NAME:4x2 two GPUs of each of four nodes.")
+    table = Table(
+        caption="Rates per GPU and direction. NAME:4 is four nodes, NAME:4x2 two GPUs of each of four nodes."
+    )
     for name in ("name", "nodes", "GPUs", "GPU", "NVLink domain", "NVLink", "network"):
-        table.add_column(name, justify="right" if name in ("nodes", "GPUs", "NVLink", "network") else "left", overflow="fold")
+        table.add_column(
+            name,
+            justify="right" if name in ("nodes", "GPUs", "NVLink", "network") else "left",
+            overflow="fold",
+        )
     for row in rows:
         nvlink = human_bandwidth(row.nvlink_bytes_per_s) if row.nvlink_bytes_per_s else "-"
-        table.add_row(row.name, str(row.nodes), str(row.gpus), row.gpu, row.nvlink, nvlink, human_bandwidth(row.network_bytes_per_s))
+        table.add_row(
+            row.name,
+            str(row.nodes),
+            str(row.gpus),
+            row.gpu,
+            row.nvlink,
+            nvlink,
+            human_bandwidth(row.network_bytes_per_s),
+        )
     return table
 
 
@@ -99,12 +143,26 @@ def _preset_row(topology: Topology) -> PresetRow:
     domain = int((topology.domain_G == topology.domain_G[0]).sum())
     nvlink = f"{node.nvlink.kind} of {domain}" if domain > 1 else "none"
     name = node.gpus[0].name
-    return PresetRow(topology.name, topology.node_count, topology.gpu_count, name, nvlink, _nvlink_rate(node), _network_rate(node), topology.source)
+    return PresetRow(
+        topology.name,
+        topology.node_count,
+        topology.gpu_count,
+        name,
+        nvlink,
+        _nvlink_rate(node),
+        _network_rate(node),
+        topology.source,
+    )
 
 
 def _nvlink_rate(node: Node) -> float:
     """What the first GPU can send over NVLink."""
-    islands = [rate.bytes_per_s for island in node.nvlink.islands for gpu, rate in zip(island.gpus, island.rates, strict=True) if gpu == 0]
+    islands = [
+        rate.bytes_per_s
+        for island in node.nvlink.islands
+        for gpu, rate in zip(island.gpus, island.rates, strict=True)
+        if gpu == 0
+    ]
     return sum(islands) + sum(link.rate.bytes_per_s for link in node.nvlink.pairs if 0 in link.gpus)
 
 
@@ -119,7 +177,17 @@ def _tier_row(topology: Topology, cut: Bisection) -> TierRow:
     kinds = tuple(kind for kind in reversed(EVIDENCE_KINDS) if any(one.kind == kind for one in evidence))
     sources = tuple(sorted(f"{one.kind}: {one.source}" for one in evidence))
     rates = _per_gpu(topology, cut.tier, resources)
-    return TierRow(cut.tier, cut.where, cut.units, (min(rates), max(rates)), cut.bytes_per_s, cut.oversubscription, cut.method, kinds, sources)
+    return TierRow(
+        cut.tier,
+        cut.where,
+        cut.units,
+        (min(rates), max(rates)),
+        cut.bytes_per_s,
+        cut.oversubscription,
+        cut.method,
+        kinds,
+        sources,
+    )
 
 
 def _per_gpu(topology: Topology, tier: str, resources: list[Resource]) -> list[float]:

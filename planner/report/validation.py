@@ -20,20 +20,36 @@ def validation_report(outcome: "Outcome") -> RenderableType:
     moved = f"the plan's dispatch moved {human_bytes(_moved(outcome))} between ranks"
     lines.append(f"{moved}, as predicted" if outcome.ok else f"{moved}, which is not what was planned")
     where = "GPUs" if report.device == "cuda" else "the CPU"
-    return Group(Text(f"Layers {layers}, on {where}:"), Text("\n".join(lines)), phases_table(outcome), *_notes(outcome))
+    return Group(
+        Text(f"Layers {layers}, on {where}:"), Text("\n".join(lines)), phases_table(outcome), *_notes(outcome)
+    )
 
 
 def phases_table(outcome: "Outcome") -> Table:
     """Seconds of each phase; the ratio plan / default is what a prediction can be held against on any device."""
     measured, predicted = outcome.measured_seconds, outcome.predicted_seconds
-    table = Table(title="Slowest rank, median of the repeats, plan and engine default interleaved", title_justify="left")
-    for name in ("phase", "plan", "default", "plan / default", "predicted plan", "predicted default", "predicted ratio"):
+    table = Table(
+        title="Slowest rank, median of the repeats, plan and engine default interleaved", title_justify="left"
+    )
+    for name in (
+        "phase",
+        "plan",
+        "default",
+        "plan / default",
+        "predicted plan",
+        "predicted default",
+        "predicted ratio",
+    ):
         table.add_column(name, justify="left" if name == "phase" else "right")
     for phase in measured["plan"]:
         cells = []
         for seconds in (measured, predicted):
             plan, default = seconds["plan"][phase], seconds["baseline"][phase]
-            cells += [human_seconds(plan), human_seconds(default), f"{plan / default:.2f}" if default else "-"]
+            cells += [
+                human_seconds(plan),
+                human_seconds(default),
+                f"{plan / default:.2f}" if default else "-",
+            ]
         table.add_row(phase, *cells)
     return table
 

@@ -6,10 +6,36 @@ from planner.solvers.kernels.moves import move_replicas
 from planner.solvers.kernels.packing import pack, peaks, replicate
 from planner.solvers.kernels.swaps import balance
 from planner.solvers.kernels.warm import candidates
+from planner.solvers.methods.auto import solve_with_bounds
 from planner.solvers.proofs import Judge, Proof, prove
 from planner.solvers.registry import Progress, find_candidates, find_method
-from planner.solvers.replanning import Standing, chosen, restrained
+from planner.solvers.replanning import CurrentPlacement, chosen, replanned_within
 from planner.solvers.search import Search, find_placement, fitted_windows, in_expectation, settled_rows
-from planner.solvers.workers import Crew
+from planner.solvers.workers import Workforce
 
-__all__ = ["Crew", "Judge", "Progress", "Proof", "Search", "Standing", "balance", "candidates", "chosen", "disperse", "every_placement", "find_candidates", "find_method", "find_placement", "fitted_windows", "in_expectation", "move_replicas", "pack", "peaks", "prove", "replicate", "restrained", "settled_rows"]
+__all__ = [
+    "CurrentPlacement",
+    "Judge",
+    "Progress",
+    "Proof",
+    "Search",
+    "Workforce",
+    "balance",
+    "candidates",
+    "chosen",
+    "disperse",
+    "every_placement",
+    "find_candidates",
+    "find_method",
+    "find_placement",
+    "fitted_windows",
+    "in_expectation",
+    "move_replicas",
+    "pack",
+    "peaks",
+    "prove",
+    "replanned_within",
+    "replicate",
+    "settled_rows",
+    "solve_with_bounds",
+]

@@ -76,12 +76,20 @@ def equal_neighbours(problem: Problem) -> tuple[list[bool], list[int]]:
     same_gpu_G, same_node_G = [False] * gpus, [0] * gpus
     starts = np.flatnonzero(np.diff(node_G, prepend=-1)).tolist()
     sizes = np.bincount(node_G).tolist()
-    if problem.replica_rule in ALIKE and problem.workload.transport in ("slot", "rank"):  # the others pair GPUs by their position on a node
+    if problem.replica_rule in ALIKE and problem.workload.transport in (
+        "slot",
+        "rank",
+    ):  # the others pair GPUs by their position on a node
         for gpu in set(range(gpus)) - set(starts):
             same_gpu_G[gpu] = _unchanged(problem, [*range(gpu - 1), gpu, gpu - 1, *range(gpu + 1, gpus)])
     if problem.replica_rule in BY_NODE:
         for before, start, size in zip(starts, starts[1:], sizes[1:], strict=False):
-            order = [*range(before), *range(start, start + size), *range(before, start), *range(start + size, gpus)]
+            order = [
+                *range(before),
+                *range(start, start + size),
+                *range(before, start),
+                *range(start + size, gpus),
+            ]
             if start - before == size and _unchanged(problem, order):
                 same_node_G[start] = size
     return same_gpu_G, same_node_G
@@ -98,7 +106,15 @@ def _unchanged(problem: Problem, order: list[int]) -> bool:
     drawn = np.random.default_rng(0)
     for _ in range(2):
         bytes_GG = drawn.random((gpus, gpus))
-        before_R, after_R = (topology.resource_bytes(traffic_GG) / topology.capacity_R for traffic_GG in (bytes_GG, bytes_GG[np.ix_(order, order)]))
-        if not np.allclose(before_R[np.lexsort((before_R, tier_R))], after_R[np.lexsort((after_R, tier_R))], rtol=1e-12, atol=0.0):
+        before_R, after_R = (
+            topology.resource_bytes(traffic_GG) / topology.capacity_R
+            for traffic_GG in (bytes_GG, bytes_GG[np.ix_(order, order)])
+        )
+        if not np.allclose(
+            before_R[np.lexsort((before_R, tier_R))],
+            after_R[np.lexsort((after_R, tier_R))],
+            rtol=1e-12,
+            atol=0.0,
+        ):
             return False
     return True

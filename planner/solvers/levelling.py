@@ -28,14 +28,25 @@ SCALE = 1e9  # weighed loads are counts again
 Score = Callable[[Placement], Loads]
 
 
-def levelled(problem: Problem, windows: Windows, placement: Placement, score: Score, more: Callable[[], bool] = lambda: True) -> Placement:
+def levelled(
+    problem: Problem,
+    windows: Windows,
+    placement: Placement,
+    score: Score,
+    more: Callable[[], bool] = lambda: True,
+) -> Placement:
     """No layer scores worse than in `placement`. Nothing is drawn. `more` is asked before each candidate whether to go on."""
     if (len(windows.loads) == 1 and problem.speed_G is None) or not more():
         return placement
     return best_rows(placement, _candidates(problem, windows, placement), score, more)
 
 
-def best_rows(placement: Placement, candidates: Iterable[Placement], score: Score, more: Callable[[], bool] = lambda: True) -> Placement:
+def best_rows(
+    placement: Placement,
+    candidates: Iterable[Placement],
+    score: Score,
+    more: Callable[[], bool] = lambda: True,
+) -> Placement:
     """Every layer's best row among the placement and the candidates; a tie goes to the earlier. `more` is asked after each candidate."""
     best_LP, best_L = placement.expert_LP.copy(), score(placement)
     for candidate in candidates:
@@ -50,19 +61,31 @@ def best_rows(placement: Placement, candidates: Iterable[Placement], score: Scor
 def joined(problem: Problem, placement: Placement) -> Placement:
     """The placement with shared experts joining all GPUs of every layer, and balanced again where that took swaps."""
     node_G = problem.node_G if problem.survive is not None and problem.survive.node else None
-    expert_LP = connect(problem.shares_LE, protected(problem, placement.expert_LP), problem.gpus, problem.speed_G, node_G)
+    expert_LP = connect(
+        problem.shares_LE, protected(problem, placement.expert_LP), problem.gpus, problem.speed_G, node_G
+    )
     changed = np.flatnonzero((expert_LP != placement.expert_LP).any(axis=1))
     if len(changed):
-        limits = Limits(problem.gpus, problem.speed_G, None if node_G is None else spread_nodes(problem), joined=True)
+        limits = Limits(
+            problem.gpus, problem.speed_G, None if node_G is None else spread_nodes(problem), joined=True
+        )
         expert_LP[changed] = level(problem.shares_LE[None, changed], expert_LP[changed], limits)
-    return Placement(in_order(protected(problem, expert_LP), problem.gpus), placement.layer_ids, placement.gpus)
+    return Placement(
+        in_order(protected(problem, expert_LP), problem.gpus), placement.layer_ids, placement.gpus
+    )
 
 
 def _candidates(problem: Problem, windows: Windows, placement: Placement) -> Iterator[Placement]:
     """Levelled over windows; with several domains also over these, from the placement and from weighed sums of the domains' loads."""
     share_WLE = np.array([load.shares_LE for load in windows.loads])
     yield _level(problem, share_WLE, placement)
-    share_DLE = np.array([load.shares_LE for name in problem.load.domain_names if (load := problem.load.of_domain(name)) is not None])
+    share_DLE = np.array(
+        [
+            load.shares_LE
+            for name in problem.load.domain_names
+            if (load := problem.load.of_domain(name)) is not None
+        ]
+    )
     domains, layers = len(share_DLE), placement.expert_LP.shape[0]
     if domains < 2:
         return
@@ -87,4 +110,8 @@ def _for_weights(problem: Problem, share_DLE: Loads, weight_DL: Loads) -> Placem
 
 def _level(problem: Problem, share_DLE: Loads, placement: Placement) -> Placement:
     limits = Limits(problem.gpus, problem.speed_G, spread_nodes(problem), problem.resplittable)
-    return Placement(in_order(protected(problem, level(share_DLE, placement.expert_LP, limits)), problem.gpus), placement.layer_ids, placement.gpus)
+    return Placement(
+        in_order(protected(problem, level(share_DLE, placement.expert_LP, limits)), problem.gpus),
+        placement.layer_ids,
+        placement.gpus,
+    )

@@ -28,7 +28,9 @@ MOST_CELLS = 4_000  # experts x GPUs of a layer that CP-SAT is given whole
 MOST_PLACEMENTS = 200_000  # of one layer, up to symmetry, that are all tried
 PRICES = 200_000  # of one layer in one window each, where no budget was given: about a minute
 CLOSE = 1e-9  # to its bound a layer is at it
-SEPARATE = ("nearest-static",)  # rules by which a layer's price depends on the rows of other layers: no layer can be tried alone
+SEPARATE = (
+    "nearest-static",
+)  # rules by which a layer's price depends on the rows of other layers: no layer can be tried alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +56,17 @@ class Judge:
     law: Callable[[Floats], Floats]
 
 
-def prove(problem: Problem, proof: Proof, judge: Judge, *, seed: int = 0, budget_seconds: float | None = None) -> Proof:
+def prove(
+    problem: Problem, proof: Proof, judge: Judge, *, seed: int = 0, budget_seconds: float | None = None
+) -> Proof:
     """Balance first, the layers furthest from their bound before others; then the whole objective.
 
     Without a budget the effort is counted, not timed, and the answer is reproducible.
     """
     start = time.monotonic()
-    half, whole = (None, None) if budget_seconds is None else (start + budget_seconds / 2, start + budget_seconds)
+    half, whole = (
+        (None, None) if budget_seconds is None else (start + budget_seconds / 2, start + budget_seconds)
+    )
     balanced = balance_proof(problem, proof, judge, stop=half, seed=seed)
     if violations(problem, balanced.placement):  # of a rule that CP-SAT was not told of
         balanced = replace(balanced, placement=proof.placement)
@@ -68,14 +74,26 @@ def prove(problem: Problem, proof: Proof, judge: Judge, *, seed: int = 0, budget
     return balanced if violations(problem, proved.placement) else proved
 
 
-def balance_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float | None = None, seed: int = 0) -> Proof:
+def balance_proof(
+    problem: Problem, proof: Proof, judge: Judge, *, stop: float | None = None, seed: int = 0
+) -> Proof:
     """Bounds raised by CP-SAT where a layer is small enough. Under other rules than `even` any split over replicas is allowed for: weaker, and valid."""
     even = problem.replica_rule == "even"
-    load_LE = np.where(problem.load.total_LE.any(axis=1, keepdims=True), problem.load.total_LE, 1).astype(np.float64)  # whole, for exactness
+    load_LE = np.where(problem.load.total_LE.any(axis=1, keepdims=True), problem.load.total_LE, 1).astype(
+        np.float64
+    )  # whole, for exactness
     total_L, gpus, slots = load_LE.sum(axis=1), problem.gpus, problem.slots_per_gpu
-    bound_L = np.maximum(load_bound(load_LE, gpus, slots, even=even, speed_G=problem.speed_G).load_L, proof.load_share_L * total_L)
+    bound_L = np.maximum(
+        load_bound(load_LE, gpus, slots, even=even, speed_G=problem.speed_G).load_L,
+        proof.load_share_L * total_L,
+    )
     replicas_LE = proof.placement.replicas_LE(problem.model.experts)
-    peak_L = np.take_along_axis(load_LE / replicas_LE, proof.placement.expert_LP, axis=1).reshape(len(load_LE), gpus, -1).sum(axis=2).max(axis=1)
+    peak_L = (
+        np.take_along_axis(load_LE / replicas_LE, proof.placement.expert_LP, axis=1)
+        .reshape(len(load_LE), gpus, -1)
+        .sum(axis=2)
+        .max(axis=1)
+    )
     rows = (
         np.flatnonzero(peak_L > bound_L * (1 + CLOSE))
         if problem.model.experts * gpus <= MOST_CELLS and problem.speed_G is None
@@ -89,7 +107,9 @@ def balance_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float |
         left = None if stop is None else (stop - time.monotonic()) / (len(rows) - done)
         if left is not None and left <= 0:
             break
-        effort = Effort(DETERMINISTIC_SECONDS / len(rows) if left is None else DETERMINISTIC_SECONDS, left, seed)
+        effort = Effort(
+            DETERMINISTIC_SECONDS / len(rows) if left is None else DETERMINISTIC_SECONDS, left, seed
+        )
         if even:
             answer = solve_exact(load_LE[row], gpus, slots, start_P=expert_LP[row], effort=effort)
             expert_LP[row] = np.sort(answer.expert_P.reshape(gpus, -1), axis=1).ravel()
@@ -100,7 +120,9 @@ def balance_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float |
     bound_L = np.maximum(bound_L, bound_L[first_L])
     offered = replace(proof.placement, expert_LP=expert_LP)
     better_L = judge.score(offered) < judge.score(proof.placement)
-    kept = replace(proof.placement, expert_LP=np.where(better_L[:, None], expert_LP, proof.placement.expert_LP))
+    kept = replace(
+        proof.placement, expert_LP=np.where(better_L[:, None], expert_LP, proof.placement.expert_LP)
+    )
     return replace(proof, placement=kept, load_share_L=bound_L / total_L)
 
 
@@ -116,7 +138,9 @@ def objective_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float
     most = PRICES // (len(judge.windows) * len(layers)) if stop is None else len(rows_NP)
     optimal_L = np.zeros(len(best_L), dtype=bool)
     for tried in range(len(rows_NP)):
-        optimal_L |= least_LN[layers, order_LN[:, tried]] >= best_L * (1 - CLOSE)  # nor can any after it be better
+        optimal_L |= least_LN[layers, order_LN[:, tried]] >= best_L * (
+            1 - CLOSE
+        )  # nor can any after it be better
         if optimal_L.all() or tried >= most or (stop is not None and time.monotonic() > stop):
             break
         offered_LP = rows_NP[order_LN[:, tried]]
@@ -141,8 +165,20 @@ def least_seconds_LN(problem: Problem, rows_NP: Ints, judge: Judge) -> Floats:
         compute_N = np.full(len(rows_NP), bound.compute_seconds_L[layer])
         if problem.replica_rule == "even":
             load_NP = load.shares_LE[layer][rows_NP] / replicas_NP * sent_by_all
-            compute_N = np.maximum(compute_N, idle + (load_NP.reshape(len(rows_NP), problem.gpus, -1).sum(axis=2) * each_G).max(axis=1))
+            compute_N = np.maximum(
+                compute_N,
+                idle + (load_NP.reshape(len(rows_NP), problem.gpus, -1).sum(axis=2) * each_G).max(axis=1),
+            )
         return np.asarray(bound.dispatch_seconds_L[layer] + compute_N + bound.combine_seconds_L[layer])
 
     layers = range(len(problem.model.placed_layer_ids))
-    return np.array([judge.law(np.array([least_N(bound, load, layer) for bound, load in zip(bounds, judge.windows, strict=True)])) for layer in layers])
+    return np.array(
+        [
+            judge.law(
+                np.array(
+                    [least_N(bound, load, layer) for bound, load in zip(bounds, judge.windows, strict=True)]
+                )
+            )
+            for layer in layers
+        ]
+    )

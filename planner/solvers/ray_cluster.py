@@ -14,7 +14,9 @@ JOIN_SECONDS = 60.0  # for the cluster to take us in
 
 
 @contextmanager
-def joined(address: str | None, *, answer_seconds: float = ANSWER_SECONDS, join_seconds: float = JOIN_SECONDS) -> Iterator[int | None]:
+def joined(
+    address: str | None, *, answer_seconds: float = ANSWER_SECONDS, join_seconds: float = JOIN_SECONDS
+) -> Iterator[int | None]:
     """CPUs of the cluster while it is ours to use; None without an address. BadInput where ray is not installed or nothing answers."""
     if address is None:
         yield None
@@ -40,11 +42,15 @@ def _knock(address: str, seconds: float) -> None:
     """Refuse an address that is none, or at which no port is open."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise BadInput(f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of its client server, or auto")
+        raise BadInput(
+            f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of its client server, or auto"
+        )
     try:
         socket.create_connection((host, int(port)), timeout=seconds).close()
     except OSError as error:
-        raise BadInput(f"--ray {address}: nothing answers there ({error}); start the cluster with 'ray start --head', or leave --ray out") from error
+        raise BadInput(
+            f"--ray {address}: nothing answers there ({error}); start the cluster with 'ray start --head', or leave --ray out"
+        ) from error
 
 
 def _connect(address: str, seconds: float) -> None:
@@ -65,4 +71,6 @@ def _connect(address: str, seconds: float) -> None:
     if thread.is_alive():
         raise BadInput(f"--ray {address}: no Ray cluster answered in {seconds:.0f} s")
     if failure:
-        raise BadInput(f"--ray {address}: {type(failure[0]).__name__}: {' '.join(str(failure[0]).split())[:300]}") from failure[0]
+        raise BadInput(
+            f"--ray {address}: {type(failure[0]).__name__}: {' '.join(str(failure[0]).split())[:300]}"
+        ) from failure[0]

@@ -22,12 +22,24 @@ Progress = Callable[[float, str], None]
 
 
 class Method(Protocol):
-    def __call__(self, problem: "Problem", *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> "Placement": ...
+    def __call__(
+        self,
+        problem: "Problem",
+        *,
+        seed: int = 0,
+        budget_seconds: float | None = None,
+        progress: Progress | None = None,
+    ) -> "Placement": ...
 
 
 class Candidates(Protocol):
     def __call__(
-        self, problem: "Problem", *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+        self,
+        problem: "Problem",
+        *,
+        seed: int = 0,
+        budget_seconds: float | None = None,
+        progress: Progress | None = None,
     ) -> "Iterator[Placement]": ...
 
 
@@ -45,7 +57,13 @@ def find_candidates(name: str) -> Candidates:
     """What a method offers: its `candidates`, or the one answer of its `solve`."""
     module = _found(name)
 
-    def only(problem: "Problem", *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> "Iterator[Placement]":
+    def only(
+        problem: "Problem",
+        *,
+        seed: int = 0,
+        budget_seconds: float | None = None,
+        progress: Progress | None = None,
+    ) -> "Iterator[Placement]":
         yield module.solve(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
 
     offered: Candidates = getattr(module, "candidates", only)
@@ -58,4 +76,7 @@ def _found(name: str) -> Any:
 
 def _methods() -> dict[str, Any]:
     """Modules with a `solve`, by the name of the method."""
-    return {name.replace("_", "-"): module for name, module in modules_with("planner.solvers.methods", "solve").items()}
+    return {
+        name.replace("_", "-"): module
+        for name, module in modules_with("planner.solvers.methods", "solve").items()
+    }

@@ -25,7 +25,7 @@ LEAST_GAIN = 1e-4  # of a layer's time: less is worth no move
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class CurrentPlacement:
     """The placement that runs, where it was read, and how many slots in all layers may get an expert that their GPU does not hold (None: any)."""
 
     placement: Placement
@@ -33,16 +33,26 @@ class Standing:
     most_moves: int | None = None
 
 
-def restrained(problem: Problem, standing: Standing, found: Placement, score: Score) -> Placement:
+def replanned_within(
+    problem: Problem, current: CurrentPlacement, found: Placement, score: Score
+) -> Placement:
     """The best of the previous placement, warm re-plans and `found` (relabelled), layer by layer by `score`, within the moves allowed. May keep all.
 
     Experts that stay on their GPU keep their slot. No layer scores worse than before.
     """
-    old, most = standing.placement, standing.most_moves if standing.most_moves is not None else standing.placement.expert_LP.size
+    old, most = (
+        current.placement,
+        current.most_moves if current.most_moves is not None else current.placement.expert_LP.size,
+    )
     offers = [old, aligned(old, relabelled(problem, old, found))]
     allowed = int(min(most, LARGEST_WARM_SHARE * old.expert_LP.size))
-    warm = candidates(problem.shares_LE, old.expert_LP, problem.gpus, drift_of(problem.load), allowed, spread_nodes(problem))
-    offers += [aligned(old, Placement(warm.within(int(allowed * share)), old.layer_ids, old.gpus)) for share in SHARES]
+    warm = candidates(
+        problem.shares_LE, old.expert_LP, problem.gpus, drift_of(problem.load), allowed, spread_nodes(problem)
+    )
+    offers += [
+        aligned(old, Placement(warm.within(int(allowed * share)), old.layer_ids, old.gpus))
+        for share in SHARES
+    ]
     return chosen(old, offers, score, most)
 
 

@@ -11,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, Infeasible
-from planner.cost import TRACED_TOKENS, TRACED_WORK, Windows, affordable_windows, cells_a_token, cost, objective_seconds_L, windows_of
+from planner.cost import (
+    TRACED_TOKENS,
+    TRACED_WORK,
+    Windows,
+    affordable_windows,
+    cells_a_token,
+    cost,
+    objective_seconds_L,
+    windows_of,
+)
 from planner.placement import Placement
 from planner.problem import Problem, Survival, island_LG
 from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
@@ -23,15 +32,24 @@ from planner.solvers.levelling import best_rows, joined, levelled
 from planner.solvers.methods import auto, cpsat, sparse
 from planner.solvers.methods.affinity.layers import helps
 from planner.solvers.registry import Progress, find_method
-from planner.solvers.workers import BY_SIZE, Crew, Haste, solve_in_blocks
+from planner.solvers.workers import BY_SIZE, Deadline, Workforce, solve_in_blocks
 
 SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
 LARGEST_SEED = 2**31 - 1  # that CP-SAT takes
 LAYOUTS = ("linear", "round-robin")  # that are asked for as they are
 PRICE_OF_DISPERSAL = 0.005  # of a layer's step that may be paid for less work after a loss
-CELL_SECONDS, SLOT_SECONDS = 1.5e-8, 2e-5  # about what a search takes: for a cell of a judgement, and a slot of a layer
-TRACED_CELL_SECONDS, AFFINITY_SECONDS = 3.5e-9, 0.5  # for a cell of a judgement over traced tokens, and to bring a traced layer's experts together
-CANDIDATES, NEAR_CANDIDATES = 4, 10  # about how many placements `auto` judges, and where near replicas are preferred
+CELL_SECONDS, SLOT_SECONDS = (
+    1.5e-8,
+    2e-5,
+)  # about what a search takes: for a cell of a judgement, and a slot of a layer
+TRACED_CELL_SECONDS, AFFINITY_SECONDS = (
+    3.5e-9,
+    0.5,
+)  # for a cell of a judgement over traced tokens, and to bring a traced layer's experts together
+CANDIDATES, NEAR_CANDIDATES = (
+    4,
+    10,
+)  # about how many placements `auto` judges, and where near replicas are preferred
 
 
 @dataclass(frozen=True)
@@ -43,12 +61,14 @@ class Search:
     budget_seconds: float | None = None
     progress: Progress | None = None
     prove: bool = False  # spend half of the budget, or a counted effort, on closing the gap to the bounds
-    crew: Crew = BY_SIZE
+    workforce: Workforce = BY_SIZE
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed <= LARGEST_SEED:
             raise BadInput(f"--seed {self.seed}: give a whole number from 0 to {LARGEST_SEED}")
-        if self.budget_seconds is not None and not (math.isfinite(self.budget_seconds) and self.budget_seconds > 0):
+        if self.budget_seconds is not None and not (
+            math.isfinite(self.budget_seconds) and self.budget_seconds > 0
+        ):
             raise BadInput(
                 f"--budget {self.budget_seconds:g}: give a number of seconds above 0, or leave it out for an answer that is the same on every machine"
             )
@@ -58,23 +78,36 @@ def find_placement(problem: Problem, search: Search) -> Solved:
     """What the method asked for answers, settled under the engine's own rule, and made to keep what the problem asks besides speed."""
     found = _found(problem, search)
     if problem.resplittable:
-        found = replace(found, placement=joined(problem, found.placement))  # whatever the method, and after settling
+        found = replace(
+            found, placement=joined(problem, found.placement)
+        )  # whatever the method, and after settling
         if problem.survive is not None and _apart_L(found.placement).any():
-            raise Infeasible(f"no rows were found that join all GPUs and survive the loss of {problem.survive}; drop --resplittable, or take more --redundant")
+            raise Infeasible(
+                f"no rows were found that join all GPUs and survive the loss of {problem.survive}; drop --resplittable, or take more --redundant"
+            )
     if problem.survive is None or search.method in LAYOUTS:
         return found
     return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
 
 
-def _dispersed(problem: Problem, survive: Survival, placement: Placement, progress: Progress | None) -> Placement:
+def _dispersed(
+    problem: Problem, survive: Survival, placement: Placement, progress: Progress | None
+) -> Placement:
     """The placement, with the layers dispersed that this leaves as fast while nothing is lost, under the engine's own rule."""
     node_G = problem.node_G if survive.node or spread_nodes(problem) is not None else None
-    dispersed_LP = in_order(disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G, progress), problem.gpus)
+    dispersed_LP = in_order(
+        disperse(problem.shares_LE, placement.expert_LP, survive.place_G(problem.node_G), node_G, progress),
+        problem.gpus,
+    )
     dispersed = Placement(dispersed_LP, placement.layer_ids, placement.gpus)
-    kept_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
+    kept_L = cost(problem, dispersed).layer_seconds_L <= cost(problem, placement).layer_seconds_L * (
+        1 + PRICE_OF_DISPERSAL
+    )
     if problem.resplittable:
         kept_L &= ~_apart_L(dispersed)
-    return Placement(np.where(kept_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+    return Placement(
+        np.where(kept_L[:, None], dispersed_LP, placement.expert_LP), placement.layer_ids, placement.gpus
+    )
 
 
 def _apart_L(placement: Placement) -> npt.NDArray[np.bool_]:
@@ -86,11 +119,27 @@ def _found(problem: Problem, search: Search) -> Solved:
     searched = in_expectation(problem)
     windows = affordable_windows(searched, searched.load)
     solve = partial(_solve_layers, method=search.method, seed=search.seed, windows=windows)
-    found = solve_in_blocks(searched, solve, search.crew, Haste(search.budget_seconds, search.progress), seconds=_search_seconds(searched, search, windows))
-    return replace(found, placement=settled_rows(problem, found.placement)) if search.method == "auto" else found
+    found = solve_in_blocks(
+        searched,
+        solve,
+        search.workforce,
+        Deadline(search.budget_seconds, search.progress),
+        seconds=_search_seconds(searched, search, windows),
+    )
+    return (
+        replace(found, placement=settled_rows(problem, found.placement)) if search.method == "auto" else found
+    )
 
 
-def _solve_layers(problem: Problem, *, budget_seconds: float | None, progress: Progress | None, method: str, seed: int, windows: int) -> Solved:
+def _solve_layers(
+    problem: Problem,
+    *,
+    budget_seconds: float | None,
+    progress: Progress | None,
+    method: str,
+    seed: int,
+    windows: int,
+) -> Solved:
     """One block of layers, in whatever process it came to."""
     settings: dict[str, Any] = {"seed": seed, "budget_seconds": budget_seconds, "progress": progress}
     if method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
@@ -114,7 +163,9 @@ def solve_by_objective(problem: Problem, windows: Windows, settings: Mapping[str
         placement = best_rows(placement, [Placement(cold_LP, placement.layer_ids, placement.gpus)], score)
     if problem.resplittable:
         placement = joined(problem, placement)
-    return replace(found, placement=levelled(problem, windows, placement, score, lambda: time.monotonic() < stop))
+    return replace(
+        found, placement=levelled(problem, windows, placement, score, lambda: time.monotonic() < stop)
+    )
 
 
 def settled_rows(problem: Problem, placement: Placement) -> Placement:
@@ -122,15 +173,24 @@ def settled_rows(problem: Problem, placement: Placement) -> Placement:
 
     Compared on the whole fitted load, not by windows: that left layers unsettled which gained on held-out load (docs/log.md).
     """
-    if problem.replica_rule in SETTLED_BY_SEARCH or (problem.replica_rule == "nearest-static" and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE):
+    if problem.replica_rule in SETTLED_BY_SEARCH or (
+        problem.replica_rule == "nearest-static"
+        and table_draws(placement, problem.model) > LARGEST_EXACT_TABLE
+    ):
         return placement
     settled = settle(problem, placement)
     if problem.objective.robust:  # the sum of the domains says nothing of the worst
         windows = fitted_windows(problem)
-        faster_L = objective_seconds_L(problem, windows, settled) < objective_seconds_L(problem, windows, placement)
+        faster_L = objective_seconds_L(problem, windows, settled) < objective_seconds_L(
+            problem, windows, placement
+        )
     else:
         faster_L = cost(problem, settled).layer_seconds_L < cost(problem, placement).layer_seconds_L
-    return Placement(np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+    return Placement(
+        np.where(faster_L[:, None], settled.expert_LP, placement.expert_LP),
+        placement.layer_ids,
+        placement.gpus,
+    )
 
 
 def in_expectation(problem: Problem) -> Problem:
@@ -152,9 +212,16 @@ def _search_seconds(problem: Problem, search: Search, windows: int) -> float:
     if problem.load.trace is not None and problem.workload.transport in {"rank", "node"}:
         tokens = min(problem.load.trace.experts_LTK.shape[1], windows * TRACED_TOKENS)
         each += min(tokens * cells_a_token(problem), TRACED_WORK) * TRACED_CELL_SECONDS
-    judging = (NEAR_CANDIDATES if problem.spreads_over_nodes else CANDIDATES) * layers * each if search.method == "auto" else 0.0
+    judging = (
+        (NEAR_CANDIDATES if problem.spreads_over_nodes else CANDIDATES) * layers * each
+        if search.method == "auto"
+        else 0.0
+    )
     gathers = search.method in ("auto", "affinity") and problem.load.trace is not None and helps(problem)
     judging += layers * AFFINITY_SECONDS if gathers else 0.0
     small = problem.model.experts * gpus <= cpsat.SMALL_CELLS
-    proving = {"auto": auto.DETERMINISTIC_SECONDS if small else 0.0, "cpsat": cpsat.TOTAL_DETERMINISTIC_SECONDS}.get(search.method, 0.0)
+    proving = {
+        "auto": auto.DETERMINISTIC_SECONDS if small else 0.0,
+        "cpsat": cpsat.TOTAL_DETERMINISTIC_SECONDS,
+    }.get(search.method, 0.0)
     return min(judging + layers * placed * SLOT_SECONDS + proving, search.budget_seconds or math.inf)

@@ -29,36 +29,44 @@ BLOCKS_A_WORKER = 4  # at least, for the bar and so that no worker waits long fo
 class SolveBlock(Protocol):
     """Solves a problem of a few layers; it travels to other processes, so it must be picklable."""
 
-    def __call__(self, problem: Problem, /, *, budget_seconds: float | None, progress: Progress | None) -> Solved: ...
+    def __call__(
+        self, problem: Problem, /, *, budget_seconds: float | None, progress: Progress | None
+    ) -> Solved: ...
 
 
 @dataclass(frozen=True)
-class Crew:
+class Workforce:
     """Who works: `workers` processes (None: as many as pay), on this machine or at a Ray cluster's `ray` address."""
 
     workers: int | None = None
     ray: str | None = None
 
 
-BY_SIZE = Crew()
+BY_SIZE = Workforce()
 
 
 @dataclass(frozen=True)
-class Haste:
+class Deadline:
     """A wall-clock limit in seconds, and whom to tell how far the work is."""
 
     budget_seconds: float | None = None
     progress: Progress | None = None
 
 
-def solve_in_blocks(problem: Problem, solve: SolveBlock, crew: Crew, haste: Haste, *, seconds: float) -> Solved:
+def solve_in_blocks(
+    problem: Problem, solve: SolveBlock, workforce: Workforce, deadline: Deadline, *, seconds: float
+) -> Solved:
     """What `solve` answers for all layers. `seconds`: about how long one process would take; too little for several stays in this one."""
     done: dict[int, Solved] = {}
     stopped = ""
-    with joined(crew.ray) as cluster_cpus:
-        workers = crew.workers or cluster_cpus or (cpus() if seconds > WORTH_PROCESSES_SECONDS else 1)
-        blocks = blocks_of(problem, _block_count(workers, seconds, haste.budget_seconds))
-        results = _apart(problem, solve, blocks, workers, crew, haste) if workers > 1 or crew.ray else _here(problem, solve, blocks, haste)
+    with joined(workforce.ray) as cluster_cpus:
+        workers = workforce.workers or cluster_cpus or (cpus() if seconds > WORTH_PROCESSES_SECONDS else 1)
+        blocks = blocks_of(problem, _block_count(workers, seconds, deadline.budget_seconds))
+        results = (
+            _apart(problem, solve, blocks, workers, workforce, deadline)
+            if workers > 1 or workforce.ray
+            else _here(problem, solve, blocks, deadline)
+        )
         began = time.monotonic()
         try:
             with closing(results):
@@ -87,35 +95,56 @@ def _block_count(workers: int, seconds: float, budget_seconds: float | None) -> 
     return max(int(seconds / BLOCK_SECONDS), workers * BLOCKS_A_WORKER if workers > 1 else 1, 1)
 
 
-def _here(problem: Problem, solve: SolveBlock, blocks: list[range], haste: Haste) -> Generator[tuple[int, Solved], None, None]:
+def _here(
+    problem: Problem, solve: SolveBlock, blocks: list[range], deadline: Deadline
+) -> Generator[tuple[int, Solved], None, None]:
     for number, rows in enumerate(blocks):
-        progress = haste.progress and _part_of(haste.progress, number, len(blocks))
-        yield number, solve(layers_of(problem, rows), budget_seconds=haste.budget_seconds, progress=progress)
+        progress = deadline.progress and _part_of(deadline.progress, number, len(blocks))
+        yield (
+            number,
+            solve(layers_of(problem, rows), budget_seconds=deadline.budget_seconds, progress=progress),
+        )
 
 
 def _part_of(progress: Progress, number: int, count: int) -> Progress:
-    return lambda share, text: progress((number + share) / count, text if count == 1 else f"block {number + 1} of {count}: {text}")
+    return lambda share, text: progress(
+        (number + share) / count, text if count == 1 else f"block {number + 1} of {count}: {text}"
+    )
 
 
-def _apart(problem: Problem, solve: SolveBlock, blocks: list[range], workers: int, crew: Crew, haste: Haste) -> Generator[tuple[int, Solved], None, None]:
+def _apart(
+    problem: Problem,
+    solve: SolveBlock,
+    blocks: list[range],
+    workers: int,
+    workforce: Workforce,
+    deadline: Deadline,
+) -> Generator[tuple[int, Solved], None, None]:
     """Blocks as they are finished, in any order."""
     from joblib import Parallel, delayed, parallel_config
 
     workers = min(workers, len(blocks))
-    backend: dict[str, Any] = {"backend": "ray"} if crew.ray else {"backend": "loky", "inner_max_num_threads": 1, "initializer": _leave_ctrl_c_to_the_parent}
-    if haste.progress:
-        haste.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
-    with parallel_config(**backend, n_jobs=workers, max_nbytes=None), _no_process_left(crew):
-        tasks = (delayed(_numbered)(number, solve, layers_of(problem, rows), haste.budget_seconds) for number, rows in enumerate(blocks))
+    backend: dict[str, Any] = (
+        {"backend": "ray"}
+        if workforce.ray
+        else {"backend": "loky", "inner_max_num_threads": 1, "initializer": _leave_ctrl_c_to_the_parent}
+    )
+    if deadline.progress:
+        deadline.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
+    with parallel_config(**backend, n_jobs=workers, max_nbytes=None), _no_process_left(workforce):
+        tasks = (
+            delayed(_numbered)(number, solve, layers_of(problem, rows), deadline.budget_seconds)
+            for number, rows in enumerate(blocks)
+        )
         # Ray's pool hands results back together: wave after wave
         waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
         with _ctrl_c_held_back():  # from processes that are still starting, too
-            results = waves if crew.ray else Parallel(return_as="generator_unordered")(tasks)
+            results = waves if workforce.ray else Parallel(return_as="generator_unordered")(tasks)
         with _closed_in_silence(results):
             for count, result in enumerate(results, start=1):
                 yield result  # kept before it is told: Ctrl-C may come in between
-                if haste.progress:
-                    haste.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
+                if deadline.progress:
+                    deadline.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
 
 
 @contextmanager
@@ -144,7 +173,9 @@ def _waves(tasks: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield wave
 
 
-def _numbered(number: int, solve: SolveBlock, problem: Problem, budget_seconds: float | None) -> tuple[int, Solved]:
+def _numbered(
+    number: int, solve: SolveBlock, problem: Problem, budget_seconds: float | None
+) -> tuple[int, Solved]:
     return number, solve(problem, budget_seconds=budget_seconds, progress=None)
 
 
@@ -154,11 +185,11 @@ def _leave_ctrl_c_to_the_parent() -> None:
 
 
 @contextmanager
-def _no_process_left(crew: Crew) -> Iterator[None]:
+def _no_process_left(workforce: Workforce) -> Iterator[None]:
     try:
         yield
     finally:
-        if not crew.ray:
+        if not workforce.ray:
             from joblib.externals.loky import get_reusable_executor
 
             get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)

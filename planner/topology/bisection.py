@@ -42,7 +42,11 @@ class Bisection:
     def method(self) -> str:
         if not self.exact:
             return f"the smallest of {self.halves} chosen halves; the true minimum may be lower"
-        return f"the smallest of all {self.halves} different halves" if self.halves > 1 else "any half, since all units are alike"
+        return (
+            f"the smallest of all {self.halves} different halves"
+            if self.halves > 1
+            else "any half, since all units are alike"
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ def bisections(topology: Topology) -> tuple[Bisection, ...]:
     routes = topology.routes
     shared = (link for links in (routes.leaf_links, routes.spine_links) for link in links.values())
     outside = sorted({index for path in (*routes.egress, *routes.ingress, *shared) for index in path})
-    return (*inner, _bisect(topology, "network", "all nodes", units, outside)) if len(units) > 1 else tuple(inner)
+    return (
+        (*inner, _bisect(topology, "network", "all nodes", units, outside))
+        if len(units) > 1
+        else tuple(inner)
+    )
 
 
 Group = tuple[str, list[_Unit], list[int]]  # where, units, resources
@@ -77,7 +85,13 @@ def _domains(topology: Topology) -> Iterator[Group]:
     seen = set()
     for domain, ranks in members.items():
         spans = dict.fromkeys(topology.gpus[rank].node for rank in ranks)
-        kind = tuple((_nameless(topology, node), tuple(topology.gpus[rank].index for rank in ranks if topology.gpus[rank].node == node)) for node in spans)
+        kind = tuple(
+            (
+                _nameless(topology, node),
+                tuple(topology.gpus[rank].index for rank in ranks if topology.gpus[rank].node == node),
+            )
+            for node in spans
+        )
         if len(ranks) < 2 or kind in seen:
             continue
         seen.add(kind)
@@ -107,7 +121,15 @@ def _network_units(topology: Topology) -> list[_Unit]:
     units = []
     for ranks in members.values():
         spans = dict.fromkeys(topology.gpus[rank].node for rank in ranks)
-        units.append(_Unit(tuple(ranks), (tuple(_nameless(topology, node) for node in spans), tuple(topology.routes.leaf_G[ranks].tolist()))))
+        units.append(
+            _Unit(
+                tuple(ranks),
+                (
+                    tuple(_nameless(topology, node) for node in spans),
+                    tuple(topology.routes.leaf_G[ranks].tolist()),
+                ),
+            )
+        )
     return units
 
 
@@ -120,11 +142,26 @@ def _gpu_unit(topology: Topology, rank: int, used: list[int]) -> _Unit:
     gpu = topology.gpus[rank]
     node = topology.nodes[gpu.node]
     linked = rank if any(gpu.index in link.gpus for link in node.nvlink.pairs) else None
-    islands = ((number, island) for number, island in enumerate(node.nvlink.islands) if gpu.index in island.gpus)
-    port = tuple((number, island.rates[island.gpus.index(gpu.index)].bytes_per_s) for number, island in islands)
+    islands = (
+        (number, island) for number, island in enumerate(node.nvlink.islands) if gpu.index in island.gpus
+    )
+    port = tuple(
+        (number, island.rates[island.gpus.index(gpu.index)].bytes_per_s) for number, island in islands
+    )
     pcie = node.pcie if any(topology.resources[index].tier != "nvlink" for index in used) else None
-    switch = next((number for number, switch in enumerate(pcie.switches) if gpu.index in switch.gpus), None) if pcie else None
-    return _Unit((rank,), (linked, port, (pcie.rates[gpu.index].bytes_per_s, pcie.sockets[gpu.index], switch) if pcie else None))
+    switch = (
+        next((number for number, switch in enumerate(pcie.switches) if gpu.index in switch.gpus), None)
+        if pcie
+        else None
+    )
+    return _Unit(
+        (rank,),
+        (
+            linked,
+            port,
+            (pcie.rates[gpu.index].bytes_per_s, pcie.sockets[gpu.index], switch) if pcie else None,
+        ),
+    )
 
 
 def _used(topology: Topology, ranks: list[int]) -> list[int]:
@@ -159,7 +196,11 @@ def _joints(topology: Topology, tier: str, where: str) -> list[tuple[str, str]]:
     """Unknown links cost nothing: inside a node those between sockets, towards the network also those between a GPU and its socket."""
     if tier == "network":
         return list(topology.routes.joints)
-    return [joint for joint in topology.routes.joints if tier == "node" and all(end.startswith(f"{where}/socket") for end in joint)]
+    return [
+        joint
+        for joint in topology.routes.joints
+        if tier == "node" and all(end.startswith(f"{where}/socket") for end in joint)
+    ]
 
 
 def _ports(topology: Topology, tier: str, resources: list[Resource], vertex: list[str]) -> dict[str, float]:
@@ -197,7 +238,9 @@ def _halves(units: list[_Unit]) -> tuple[list[tuple[int, ...]], bool]:
         return _family(len(units), size, groups), False
     found: dict[tuple[int, ...], None] = {}
     for counts in _splits([len(group) for group in groups], size):
-        half = tuple(sorted(index for group, count in zip(groups, counts, strict=True) for index in group[:count]))
+        half = tuple(
+            sorted(index for group, count in zip(groups, counts, strict=True) for index in group[:count])
+        )
         mirror = tuple(len(group) - count for group, count in zip(groups, counts, strict=True))
         if 2 * size < len(units) or counts >= mirror:  # of two mirrored halves one is enough
             found[half] = None
@@ -220,7 +263,9 @@ def _splits(available: list[int], total: int) -> Iterator[tuple[int, ...]]:
 
 def _family(count: int, size: int, groups: list[list[int]]) -> list[tuple[int, ...]]:
     """Consecutive units from several starting points, every other unit, and kind after kind: cuts along leaves, and across them."""
-    starts = range(0, count, max(count // 16, 1))[:8] if count <= 128 else (0, count // 4)  # a flow over thousands of GPUs takes seconds
+    starts = (
+        range(0, count, max(count // 16, 1))[:8] if count <= 128 else (0, count // 4)
+    )  # a flow over thousands of GPUs takes seconds
     runs = [[(start + offset) % count for offset in range(size)] for start in starts]
     by_kind = [index for group in groups for index in group][:size]
     spread = sorted(range(count), key=lambda index: (index % 2, index))[:size]

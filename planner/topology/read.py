@@ -38,7 +38,17 @@ from planner.base import (
     topologies_folder,
     topology_names,
 )
-from planner.topology.nodes import LARGEST_NODE_GPUS, Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch
+from planner.topology.nodes import (
+    LARGEST_NODE_GPUS,
+    Fabric,
+    Island,
+    Nic,
+    Node,
+    NvLink,
+    PairLink,
+    Pcie,
+    PcieSwitch,
+)
 from planner.topology.topology import LARGEST_GPUS, Topology
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
@@ -53,7 +63,9 @@ def read_topology(text: str) -> Topology:
 
     'hgx-h100' is one node, 'gb200-nvl72' one rack of 18; 'hgx-h100:4' four nodes; 'hgx-h100:4x2' two GPUs of each of four nodes.
     """
-    name, colon, counts = (text, "", "") if text.lower().endswith(_FILE_SUFFIXES) or ":" not in text else text.rpartition(":")
+    name, colon, counts = (
+        (text, "", "") if text.lower().endswith(_FILE_SUFFIXES) or ":" not in text else text.rpartition(":")
+    )
     if name.lower().endswith(_FILE_SUFFIXES):
         path, data = name, read_json(name) if name.lower().endswith(".json") else read_yaml(name)
     else:
@@ -65,7 +77,9 @@ def read_topology(text: str) -> Topology:
 def _preset(name: str) -> tuple[str, Any]:
     names = topology_names()
     if name.lower() not in names:
-        raise BadInput(f"topology {name!r} is not known; did you mean {nearest(name, names)}? 'moeplan topology list' shows all; a file ends in .yaml or .json")
+        raise BadInput(
+            f"topology {name!r} is not known; did you mean {nearest(name, names)}? 'moeplan topology list' shows all; a file ends in .yaml or .json"
+        )
     return name.lower(), read_yaml(topologies_folder() / f"{name.lower()}.yaml")
 
 
@@ -78,7 +92,9 @@ def _counted(topology: Topology, text: str, counts: str) -> Topology:
     nodes, per_node = (int(match[1]), int(match[2]) if match[2] else None) if match else (0, None)
     if not (1 <= nodes <= most and 1 <= (per_node or 1) <= gpus) or (match and match[2] and not per_node):
         example = f"{topology.name}:{min(4, most)}"
-        raise BadInput(f"topology {text!r}: after the colon come 1 to {most} nodes, then perhaps x and 1 to {gpus} GPUs of each: {example} or {example}x{gpus}")
+        raise BadInput(
+            f"topology {text!r}: after the colon come 1 to {most} nodes, then perhaps x and 1 to {gpus} GPUs of each: {example} or {example}x{gpus}"
+        )
     name = f"{topology.name}:{nodes}" + (f"x{per_node}" if per_node else "")
     if alike:
         node = topology.nodes[0]
@@ -89,9 +105,17 @@ def _counted(topology: Topology, text: str, counts: str) -> Topology:
 def topology_from_dict(data: Any, where: str = "topology") -> Topology:
     """The topology of plain data in the schema above. BadInput names the place in `where` and the value."""
     check_keys(data, where, {"name": str, "source": str, "nodes": list, "fabric": dict}, {"gpu_models": dict})
-    own = {name: _gpu_model(entry, name, f"{where}: gpu_models: {name}") for name, entry in data.get("gpu_models", {}).items()}
+    own = {
+        name: _gpu_model(entry, name, f"{where}: gpu_models: {name}")
+        for name, entry in data.get("gpu_models", {}).items()
+    }
     try:
-        return Topology(data["name"], _all_nodes(data["nodes"], own, where), _fabric(data["fabric"], f"{where}: fabric"), data["source"])
+        return Topology(
+            data["name"],
+            _all_nodes(data["nodes"], own, where),
+            _fabric(data["fabric"], f"{where}: fabric"),
+            data["source"],
+        )
     except BadInput as error:
         raise error if str(error).startswith(f"{where}:") else BadInput(f"{where}: {error}") from error
 
@@ -101,7 +125,9 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
     for index, entry in enumerate(entries):
         nodes += _nodes(entry, own, f"{where}: nodes[{index}]")
         if len(nodes) > LARGEST_GPUS:
-            raise BadInput(f"{where}: nodes[{index}]: more than {LARGEST_GPUS:,} nodes by here; we plan for so many GPUs at most")
+            raise BadInput(
+                f"{where}: nodes[{index}]: more than {LARGEST_GPUS:,} nodes by here; we plan for so many GPUs at most"
+            )
     return tuple(nodes)
 
 
@@ -111,16 +137,29 @@ def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]
     if not 1 <= count <= LARGEST_GPUS:
         raise BadInput(f"{where}: 'count' is {count}; a machine has 1 to {LARGEST_GPUS:,} nodes")
     gpus = _gpus(entry["gpus"], own, where)
-    nics = tuple(nic for index, group in enumerate(entry.get("nics", [])) for nic in _nics(group, f"{where}: nics[{index}]"))
+    nics = tuple(
+        nic
+        for index, group in enumerate(entry.get("nics", []))
+        for nic in _nics(group, f"{where}: nics[{index}]")
+    )
     nvlink = _nvlink(entry["nvlink"], f"{where}: nvlink") if "nvlink" in entry else NvLink()
     pcie = _pcie(entry["pcie"], len(gpus), f"{where}: pcie") if "pcie" in entry else None
     try:
-        node = Node(gpus, nvlink, pcie, nics, faults=tuple(map(str, entry.get("faults", []))), speeds=_speeds(entry.get("speed", []), len(gpus), where))
+        node = Node(
+            gpus,
+            nvlink,
+            pcie,
+            nics,
+            faults=tuple(map(str, entry.get("faults", []))),
+            speeds=_speeds(entry.get("speed", []), len(gpus), where),
+        )
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
     names = entry.get("names", [])
     if names and (len(names) != count or not all(isinstance(name, str) for name in names)):
-        raise BadInput(f"{where}: 'names' holds {len(names)} entries for {count} nodes; give one text for each")
+        raise BadInput(
+            f"{where}: 'names' holds {len(names)} entries for {count} nodes; give one text for each"
+        )
     return tuple(replace(node, name=name) for name in names) if names else (node,) * count
 
 
@@ -130,7 +169,9 @@ def _speeds(entry: Any, count: int, where: str) -> tuple[float, ...]:
     for speed in speeds:
         if isinstance(speed, bool) or not isinstance(speed, _NUMBER):
             raise BadInput(f"{where}: speed: {speed!r} is not a number; 1.0 is nominal")
-    return () if len(speeds) in (0, count) and all(speed == 1 for speed in speeds) else tuple(map(float, speeds))
+    return (
+        () if len(speeds) in (0, count) and all(speed == 1 for speed in speeds) else tuple(map(float, speeds))
+    )
 
 
 def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, ...]:
@@ -139,14 +180,18 @@ def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, .
         if not 1 <= entry["count"] <= LARGEST_NODE_GPUS:
             raise BadInput(f"{where}: gpus: 'count' is {entry['count']}; a node has 1 to {LARGEST_NODE_GPUS}")
         entry = [entry["model"]] * entry["count"]
-    return tuple(own[name] if isinstance(name, str) and name in own else gpu_model(name, where) for name in entry)
+    return tuple(
+        own[name] if isinstance(name, str) and name in own else gpu_model(name, where) for name in entry
+    )
 
 
 def gpu_model(name: Any, where: str = "GPU model") -> GpuModel:
     """The figures of a GPU model by its name in planner/data/gpus.yaml."""
     shipped = _shipped_gpu_models()
     if not isinstance(name, str) or name not in shipped:
-        raise BadInput(f"{where}: GPU model {name!r} is not known; did you mean {nearest(str(name), list(shipped))}? or describe it under gpu_models")
+        raise BadInput(
+            f"{where}: GPU model {name!r} is not known; did you mean {nearest(str(name), list(shipped))}? or describe it under gpu_models"
+        )
     return shipped[name]
 
 
@@ -157,10 +202,21 @@ def _shipped_gpu_models() -> dict[str, GpuModel]:
 
 
 def _gpu_model(entry: Any, name: Any, where: str) -> GpuModel:
-    check_keys(entry, where, {"memory": str, "memory_rate": str, "flops": dict, "evidence": str, "source": str})
-    flops = {str(dtype): _quantity(parse_flops, value, f"{where}: flops: {dtype}") for dtype, value in entry["flops"].items()}
+    check_keys(
+        entry, where, {"memory": str, "memory_rate": str, "flops": dict, "evidence": str, "source": str}
+    )
+    flops = {
+        str(dtype): _quantity(parse_flops, value, f"{where}: flops: {dtype}")
+        for dtype, value in entry["flops"].items()
+    }
     memory = _quantity(parse_bytes, entry["memory"], f"{where}: memory")
-    return GpuModel(str(name), memory, _quantity(parse_bandwidth, entry["memory_rate"], f"{where}: memory_rate"), flops, _evidence(entry, where))
+    return GpuModel(
+        str(name),
+        memory,
+        _quantity(parse_bandwidth, entry["memory_rate"], f"{where}: memory_rate"),
+        flops,
+        _evidence(entry, where),
+    )
 
 
 def _nvlink(entry: Any, where: str) -> NvLink:
@@ -182,7 +238,9 @@ def _nvlink(entry: Any, where: str) -> NvLink:
 
 
 def _pcie(entry: Any, gpu_count: int, where: str) -> Pcie:
-    check_keys(entry, where, {"rate": (dict, list)}, {"sockets": list, "switches": list, "inter_socket": dict})
+    check_keys(
+        entry, where, {"rate": (dict, list)}, {"sockets": list, "switches": list, "inter_socket": dict}
+    )
     sockets = _members(entry.get("sockets", [0] * gpu_count), f"{where}: sockets")
     switches = []
     for index, group in enumerate(entry.get("switches", [])):
@@ -191,8 +249,13 @@ def _pcie(entry: Any, gpu_count: int, where: str) -> Pcie:
         uplink = _rate(group["uplink"], f"{here}: uplink")
         nics = group.get("nics", [[]] * len(group["gpus"]))
         if len(nics) != len(group["gpus"]):
-            raise BadInput(f"{here}: 'nics' lists {len(nics)} switches, 'gpus' {len(group['gpus'])}; give each switch its list of both")
-        switches += [PcieSwitch(_members(g, f"{here}: gpus"), uplink, _members(n, f"{here}: nics")) for g, n in zip(group["gpus"], nics, strict=True)]
+            raise BadInput(
+                f"{here}: 'nics' lists {len(nics)} switches, 'gpus' {len(group['gpus'])}; give each switch its list of both"
+            )
+        switches += [
+            PcieSwitch(_members(g, f"{here}: gpus"), uplink, _members(n, f"{here}: nics"))
+            for g, n in zip(group["gpus"], nics, strict=True)
+        ]
     inter_socket = _rate(entry["inter_socket"], f"{where}: inter_socket") if "inter_socket" in entry else None
     return Pcie(_rates(entry["rate"], gpu_count, f"{where}: rate"), sockets, tuple(switches), inter_socket)
 
@@ -204,15 +267,29 @@ def _nics(entry: Any, where: str) -> list[Nic]:
     rails = _members(entry.get("rails", [0] * count), f"{where}: rails")
     names = entry.get("names", [""] * count)
     if len(rails) != count or len(names) != count or not all(isinstance(name, str) for name in names):
-        raise BadInput(f"{where}: lists {count} NICs under 'gpus'; 'rails' and 'names' need one entry for each")
-    return [Nic(rate, _members(g, f"{where}: gpus"), rail, name, entry.get("socket")) for g, rail, name in zip(entry["gpus"], rails, names, strict=True)]
+        raise BadInput(
+            f"{where}: lists {count} NICs under 'gpus'; 'rails' and 'names' need one entry for each"
+        )
+    return [
+        Nic(rate, _members(g, f"{where}: gpus"), rail, name, entry.get("socket"))
+        for g, rail, name in zip(entry["gpus"], rails, names, strict=True)
+    ]
 
 
 def _fabric(entry: Any, where: str) -> Fabric:
-    optional: dict[str, type | tuple[type, ...]] = {"nodes_per_leaf": int, "nvlink_domain_nodes": int, "nodes_per_pod": int}
-    ratios: dict[str, type | tuple[type, ...]] = {"oversubscription": _NUMBER, "pod_oversubscription": _NUMBER}
+    optional: dict[str, type | tuple[type, ...]] = {
+        "nodes_per_leaf": int,
+        "nvlink_domain_nodes": int,
+        "nodes_per_pod": int,
+    }
+    ratios: dict[str, type | tuple[type, ...]] = {
+        "oversubscription": _NUMBER,
+        "pod_oversubscription": _NUMBER,
+    }
     check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, {**optional, **ratios})
-    figures = {key: entry[key] for key in optional if key in entry} | {key: float(entry[key]) for key in ratios if key in entry}
+    figures = {key: entry[key] for key in optional if key in entry} | {
+        key: float(entry[key]) for key in ratios if key in entry
+    }
     return Fabric(entry["kind"], _evidence(entry, where), **figures)
 
 
@@ -246,6 +323,8 @@ def _quantity(parse: Any, value: Any, where: str) -> float:
 
 
 def _members(entry: Any, where: str) -> tuple[int, ...]:
-    if not isinstance(entry, list) or not all(isinstance(member, int) and not isinstance(member, bool) for member in entry):
+    if not isinstance(entry, list) or not all(
+        isinstance(member, int) and not isinstance(member, bool) for member in entry
+    ):
         raise BadInput(f"{where}: {entry!r} is not a list of whole numbers")
     return tuple(entry)

@@ -82,13 +82,19 @@ class Routes:
         """
         count = len(self.node_G)
         if bytes_GG.shape != (count, count):
-            raise ValueError(f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}")
+            raise ValueError(
+                f"a traffic matrix of {count} GPUs must be {count} x {count}, not {bytes_GG.shape}"
+            )
         pair_K, resource_K = self._local_uses
         i_K, j_K = pair_K // count, pair_K % count
-        there_R, back_R = (_summed(resource_K, bytes_GG[ends], len(self.resources)) for ends in ((i_K, j_K), (j_K, i_K)))
+        there_R, back_R = (
+            _summed(resource_K, bytes_GG[ends], len(self.resources)) for ends in ((i_K, j_K), (j_K, i_K))
+        )
         source_K, target_K = self._nvlink_pairs
         bytes_K = bytes_GG[source_K, target_K]
-        tiers: list[tuple[tuple[Floats, Floats], Uses]] = [((_summed(source_K, bytes_K, count), _summed(target_K, bytes_K, count)), self._nvlink_uses)]
+        tiers: list[tuple[tuple[Floats, Floats], Uses]] = [
+            ((_summed(source_K, bytes_K, count), _summed(target_K, bytes_K, count)), self._nvlink_uses)
+        ]
         tiers += [(crossing.totals(bytes_GG), uses) for crossing, uses in self._crossings]
         for (sent_G, received_G), uses in tiers:
             _charge(there_R, sent_G, received_G, uses)
@@ -107,7 +113,11 @@ class Routes:
         """For NICs, leaves and spines: the traffic that goes over them, and whom it charges."""
         found: list[tuple[Crossing, Uses]] = []
         apart: list[Ints] = [self.node_G]
-        for label_G, uses in ((None, self._nic_uses), (self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
+        for label_G, uses in (
+            (None, self._nic_uses),
+            (self.leaf_G, self._leaf_uses),
+            (self.spine_G, self._spine_uses),
+        ):
             apart += [] if label_G is None else [label_G]
             crossing = _crossing(apart, self.switch_G)
             if not crossing.crosses_CC.any():
@@ -117,7 +127,9 @@ class Routes:
 
     @cached_property
     def _local_uses(self) -> tuple[Ints, Ints]:
-        uses = [(i * len(self.node_G) + j, resource) for (i, j), path in self.local.items() for resource in path]
+        uses = [
+            (i * len(self.node_G) + j, resource) for (i, j), path in self.local.items() for resource in path
+        ]
         pairs, resources = zip(*uses, strict=True) if uses else ((), ())
         return np.array(pairs, dtype=np.int64), np.array(resources, dtype=np.int64)
 
@@ -142,20 +154,30 @@ class Routes:
         """Price [source, destination] of a byte between two GPUs, where a byte on resource r costs `price_R[r]`: the transpose of `resource_bytes`."""
         count = len(self.node_G)
         pair_K, resource_K = self._local_uses
-        price_GG = np.bincount(pair_K, price_R[resource_K], count * count).astype(np.float64).reshape(count, count)
+        price_GG = (
+            np.bincount(pair_K, price_R[resource_K], count * count).astype(np.float64).reshape(count, count)
+        )
         same_switch_GG = (self.switch_G[:, None] == self.switch_G) & (self.switch_G >= 0)
         network_GG = (self.node_G[:, None] != self.node_G) & ~same_switch_GG
-        priced: list[tuple[npt.NDArray[np.bool_], Uses]] = [(same_switch_GG & ~np.eye(count, dtype=bool), self._nvlink_uses), (network_GG, self._nic_uses)]
+        priced: list[tuple[npt.NDArray[np.bool_], Uses]] = [
+            (same_switch_GG & ~np.eye(count, dtype=bool), self._nvlink_uses),
+            (network_GG, self._nic_uses),
+        ]
         for label_G, uses in ((self.leaf_G, self._leaf_uses), (self.spine_G, self._spine_uses)):
             network_GG = network_GG & (label_G[:, None] != label_G)
             priced.append((network_GG, uses))
         for pairs_GG, (sources_K, out_K, destinations_K, in_K) in priced:
-            out_G, in_G = np.bincount(sources_K, price_R[out_K], count), np.bincount(destinations_K, price_R[in_K], count)
+            out_G, in_G = (
+                np.bincount(sources_K, price_R[out_K], count),
+                np.bincount(destinations_K, price_R[in_K], count),
+            )
             price_GG += np.where(pairs_GG, out_G[:, None] + in_G, 0.0)
         return price_GG
 
 
-Uses = tuple[Ints, Ints, Ints, Ints]  # source GPUs and the resources they charge, destination GPUs and the resources they charge
+Uses = tuple[
+    Ints, Ints, Ints, Ints
+]  # source GPUs and the resources they charge, destination GPUs and the resources they charge
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,16 +194,25 @@ class Crossing:
         count = len(self.run_G)
         if 0 in bytes_GG.strides:  # all send, or all receive, alike
             bytes_G = bytes_GG[0] if bytes_GG.strides[0] == 0 else bytes_GG[:, 0]
-            alike_G = np.einsum("dc,c->d", self.crosses_CC, np.add.reduceat(bytes_G, self.first_C))[self.run_G]
+            alike_G = np.einsum("dc,c->d", self.crosses_CC, np.add.reduceat(bytes_G, self.first_C))[
+                self.run_G
+            ]
             own_G = bytes_G * self.gpus_beyond_C[self.run_G]
             return (alike_G, own_G) if bytes_GG.strides[0] == 0 else (own_G, alike_G)
-        if not bytes_GG.flags.c_contiguous and bytes_GG.flags.f_contiguous:  # the way back over the same tier; rows in memory are quick to sum
+        if (
+            not bytes_GG.flags.c_contiguous and bytes_GG.flags.f_contiguous
+        ):  # the way back over the same tier; rows in memory are quick to sum
             return self.totals(bytes_GG.T)[::-1]
         if len(self.first_C) == count:
             over_GG = self.crosses_CC * bytes_GG
             return over_GG.sum(axis=1), over_GG.sum(axis=0)
-        sent_GC, received_CG = np.add.reduceat(bytes_GG, self.first_C, axis=1), np.add.reduceat(bytes_GG, self.first_C, axis=0)
-        return (self.crosses_CC[self.run_G] * sent_GC).sum(axis=1), (self.crosses_CC[:, self.run_G] * received_CG).sum(axis=0)
+        sent_GC, received_CG = (
+            np.add.reduceat(bytes_GG, self.first_C, axis=1),
+            np.add.reduceat(bytes_GG, self.first_C, axis=0),
+        )
+        return (self.crosses_CC[self.run_G] * sent_GC).sum(axis=1), (
+            self.crosses_CC[:, self.run_G] * received_CG
+        ).sum(axis=0)
 
 
 def _crossing(apart: list[Ints], switch_G: Ints) -> Crossing:
@@ -193,7 +224,9 @@ def _crossing(apart: list[Ints], switch_G: Ints) -> Crossing:
     crosses_CC = ~((switch_C[:, None] == switch_C) & (switch_C >= 0))
     for label_G in apart:
         crosses_CC &= label_G[first_C][:, None] != label_G[first_C]
-    return Crossing(crosses_CC.astype(np.float64), run_G, first_C, crosses_CC[:, run_G].sum(axis=1).astype(np.float64))
+    return Crossing(
+        crosses_CC.astype(np.float64), run_G, first_C, crosses_CC[:, run_G].sum(axis=1).astype(np.float64)
+    )
 
 
 def _summed(at_K: Ints, bytes_K: Floats, count: int) -> Floats:
@@ -208,7 +241,9 @@ def _charge(load_R: Floats, sent_G: Floats, received_G: Floats, uses: Uses) -> N
 
 def _flat(paths: tuple[tuple[int, ...], ...]) -> tuple[Ints, Ints]:
     gpus = [gpu for gpu, path in enumerate(paths) for _ in path]
-    return np.array(gpus, dtype=np.int64), np.array([resource for path in paths for resource in path], dtype=np.int64)
+    return np.array(gpus, dtype=np.int64), np.array(
+        [resource for path in paths for resource in path], dtype=np.int64
+    )
 
 
 def _shared(label_G: Ints, links: dict[int, tuple[int, int]]) -> Uses:

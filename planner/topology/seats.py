@@ -41,12 +41,22 @@ class LiveReport:
     def text(self) -> str:
         more = [f"bad: and {len(self.mismatches) - SHOWN} more"] if len(self.mismatches) > SHOWN else []
         bad = [f"bad: {line}" for line in self.mismatches[:SHOWN]] + more
-        verdict = f"ok: {len(self.seen)} ranks sit as planned" if self.ok else f"{len(self.mismatches)} mismatches; do not serve"
+        verdict = (
+            f"ok: {len(self.seen)} ranks sit as planned"
+            if self.ok
+            else f"{len(self.mismatches)} mismatches; do not serve"
+        )
         return "\n".join([*bad, *(f"not checked: {line}" for line in self.unchecked), verdict])
 
     def to_dict(self) -> dict[str, Any]:
         seats = [{key: value for key, value in asdict(seat).items() if key != "node"} for seat in self.seen]
-        return {"schema": SCHEMA, "ok": self.ok, "mismatches": list(self.mismatches), "unchecked": list(self.unchecked), "seats": seats}
+        return {
+            "schema": SCHEMA,
+            "ok": self.ok,
+            "mismatches": list(self.mismatches),
+            "unchecked": list(self.unchecked),
+            "seats": seats,
+        }
 
 
 def planned_seats(topology: Topology, hosts: Sequence[str] = ()) -> tuple[Seat, ...]:
@@ -58,7 +68,11 @@ def planned_seats(topology: Topology, hosts: Sequence[str] = ()) -> tuple[Seat, 
 def compare(expected: Sequence[Seat], seen: Sequence[Seat]) -> LiveReport:
     """Every mismatch, by rank. Host names that differ in their domain alone are one host."""
     by_rank = {seat.rank: seat for seat in seen}
-    problems = [f"rank {seat.rank} was seen, the plan has the ranks 0 to {len(expected) - 1}" for seat in seen if seat.rank >= len(expected)]
+    problems = [
+        f"rank {seat.rank} was seen, the plan has the ranks 0 to {len(expected) - 1}"
+        for seat in seen
+        if seat.rank >= len(expected)
+    ]
     if len(by_rank) != len(seen):
         problems.append(f"{len(seen)} seats carry {len(by_rank)} distinct ranks; each rank may sit once")
     for want in expected:
@@ -68,19 +82,29 @@ def compare(expected: Sequence[Seat], seen: Sequence[Seat]) -> LiveReport:
     problems += _mixed_nodes(pairs) + _shared_gpus([got for _, got in pairs])
     unchecked = []
     if any(want.host is None for want in expected):
-        unchecked.append("which host each node is: the plan names none; give --hosts in the plan's node order")
+        unchecked.append(
+            "which host each node is: the plan names none; give --hosts in the plan's node order"
+        )
     blind = [got.rank for _, got in pairs if got.uuid is None]
     if blind:
         unchecked.append(f"GPU UUIDs of {len(blind)} ranks (first: rank {blind[0]}): NVML told none")
     elif any(want.uuid is None for want in expected):
-        unchecked.append("which GPU of its host each rank has: no UUIDs are on record; save this run's --json and give it as --seats next time")
+        unchecked.append(
+            "which GPU of its host each rank has: no UUIDs are on record; save this run's --json and give it as --seats next time"
+        )
     return LiveReport(tuple(sorted(seen, key=lambda seat: seat.rank)), tuple(problems), tuple(unchecked))
 
 
 def seats_from_dict(value: Any, where: str) -> tuple[Seat, ...]:
     """The seats that `moeplan check --live --json` printed."""
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA or not isinstance(value.get("seats"), list):
-        raise BadInput(f"{where}: not a seats file (schema {SCHEMA}); `moeplan check --live PLAN --json` prints one")
+    if (
+        not isinstance(value, dict)
+        or value.get("schema") != SCHEMA
+        or not isinstance(value.get("seats"), list)
+    ):
+        raise BadInput(
+            f"{where}: not a seats file (schema {SCHEMA}); `moeplan check --live PLAN --json` prints one"
+        )
     return tuple(seat_from_dict(seat, f"{where}: seat {index}") for index, seat in enumerate(value["seats"]))
 
 
@@ -95,8 +119,13 @@ def recorded_seats(planned: Sequence[Seat], path: str | Path) -> tuple[Seat, ...
     """The plan's seats with the hosts and UUIDs of an earlier start. BadInput where that one had other ranks."""
     recorded = {seat.rank: seat for seat in seats_from_dict(read_json(path), str(path))}
     if sorted(recorded) != [seat.rank for seat in planned]:
-        raise BadInput(f"{path}: holds {len(recorded)} ranks, the plan has {len(planned)}; record a start of this plan")
-    return tuple(Seat(seat.rank, recorded[seat.rank].host, seat.local, seat.node, recorded[seat.rank].uuid) for seat in planned)
+        raise BadInput(
+            f"{path}: holds {len(recorded)} ranks, the plan has {len(planned)}; record a start of this plan"
+        )
+    return tuple(
+        Seat(seat.rank, recorded[seat.rank].host, seat.local, seat.node, recorded[seat.rank].uuid)
+        for seat in planned
+    )
 
 
 def _differences(want: Seat, got: Seat) -> list[str]:
@@ -120,10 +149,14 @@ def _mixed_nodes(pairs: Sequence[tuple[Seat, Seat]]) -> list[str]:
             continue
         first = host_of.setdefault(want.node, got)
         if first.host != got.host:
-            found.append(f"ranks {first.rank} and {got.rank} belong on one node, and run on hosts {first.host} and {got.host}")
+            found.append(
+                f"ranks {first.rank} and {got.rank} belong on one node, and run on hosts {first.host} and {got.host}"
+            )
         other = node_of.setdefault(got.host, want)
         if other.node != want.node:
-            found.append(f"ranks {other.rank} and {want.rank} belong on different nodes, and both run on host {got.host}")
+            found.append(
+                f"ranks {other.rank} and {want.rank} belong on different nodes, and both run on host {got.host}"
+            )
     return found
 
 
@@ -138,4 +171,8 @@ def _shared_gpus(seen: Sequence[Seat]) -> list[str]:
 
 def _same_host(one: str, other: str) -> bool:
     short = min(one.count("."), other.count(".")) == 0
-    return one.split(".", maxsplit=1)[0].lower() == other.split(".", maxsplit=1)[0].lower() if short else one.lower() == other.lower()
+    return (
+        one.split(".", maxsplit=1)[0].lower() == other.split(".", maxsplit=1)[0].lower()
+        if short
+        else one.lower() == other.lower()
+    )

@@ -18,7 +18,9 @@ def machine_to_dict(nodes: tuple[Node, ...], fabric: Fabric) -> dict[str, Any]:
 
 def alike(nodes: tuple[Node, ...]) -> list[tuple[Node, list[Node]]]:
     """Consecutive nodes that differ in nothing but their name."""
-    return [(nameless, list(group)) for nameless, group in groupby(nodes, key=lambda node: replace(node, name=""))]
+    return [
+        (nameless, list(group)) for nameless, group in groupby(nodes, key=lambda node: replace(node, name=""))
+    ]
 
 
 def _node(node: Node, names: list[str]) -> dict[str, Any]:
@@ -32,7 +34,9 @@ def _node(node: Node, names: list[str]) -> dict[str, Any]:
     if node.pcie is not None:
         entry["pcie"] = _pcie(node.pcie)
     if node.nics:
-        entry["nics"] = [_nics(list(group)) for _, group in groupby(node.nics, key=lambda nic: (nic.rate, nic.socket))]
+        entry["nics"] = [
+            _nics(list(group)) for _, group in groupby(node.nics, key=lambda nic: (nic.rate, nic.socket))
+        ]
     if node.speeds:
         entry["speed"] = node.speeds[0] if len(set(node.speeds)) == 1 else list(node.speeds)
     if node.faults:
@@ -43,19 +47,30 @@ def _node(node: Node, names: list[str]) -> dict[str, Any]:
 def _nvlink(nvlink: NvLink) -> dict[str, Any]:
     entry: dict[str, Any] = {"kind": nvlink.kind}
     if nvlink.islands:
-        entry["islands"] = [{"gpus": list(island.gpus), "rate": _rates(island.rates)} for island in nvlink.islands]
+        entry["islands"] = [
+            {"gpus": list(island.gpus), "rate": _rates(island.rates)} for island in nvlink.islands
+        ]
     if nvlink.pairs:
         groups = ((rate, list(group)) for rate, group in groupby(nvlink.pairs, key=lambda link: link.rate))
-        entry["pairs"] = [{"gpus": [list(link.gpus) for link in group], "rate": _rate(rate)} for rate, group in groups]
+        entry["pairs"] = [
+            {"gpus": [list(link.gpus) for link in group], "rate": _rate(rate)} for rate, group in groups
+        ]
     return entry
 
 
 def _pcie(pcie: Pcie) -> dict[str, Any]:
     entry: dict[str, Any] = {"rate": _rates(pcie.rates), "sockets": list(pcie.sockets)}
     if pcie.switches:
-        groups = ((rate, list(group)) for rate, group in groupby(pcie.switches, key=lambda switch: switch.uplink))
+        groups = (
+            (rate, list(group)) for rate, group in groupby(pcie.switches, key=lambda switch: switch.uplink)
+        )
         entry["switches"] = [
-            {"gpus": [list(switch.gpus) for switch in group], "nics": [list(switch.nics) for switch in group], "uplink": _rate(rate)} for rate, group in groups
+            {
+                "gpus": [list(switch.gpus) for switch in group],
+                "nics": [list(switch.nics) for switch in group],
+                "uplink": _rate(rate),
+            }
+            for rate, group in groups
         ]
     if pcie.inter_socket is not None:
         entry["inter_socket"] = _rate(pcie.inter_socket)
@@ -63,7 +78,11 @@ def _pcie(pcie: Pcie) -> dict[str, Any]:
 
 
 def _nics(nics: list[Nic]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"rate": _rate(nics[0].rate), "gpus": [list(nic.gpus) for nic in nics], "rails": [nic.rail for nic in nics]}
+    entry: dict[str, Any] = {
+        "rate": _rate(nics[0].rate),
+        "gpus": [list(nic.gpus) for nic in nics],
+        "rails": [nic.rail for nic in nics],
+    }
     if any(nic.name for nic in nics):
         entry["names"] = [nic.name for nic in nics]
     if nics[0].socket is not None:
@@ -73,7 +92,13 @@ def _nics(nics: list[Nic]) -> dict[str, Any]:
 
 def _fabric(fabric: Fabric) -> dict[str, Any]:
     entry: dict[str, Any] = {"kind": fabric.kind}
-    for key in ("nodes_per_leaf", "oversubscription", "nvlink_domain_nodes", "nodes_per_pod", "pod_oversubscription"):
+    for key in (
+        "nodes_per_leaf",
+        "oversubscription",
+        "nvlink_domain_nodes",
+        "nodes_per_pod",
+        "pod_oversubscription",
+    ):
         entry[key] = getattr(fabric, key)
     return {**entry, **_evidence(fabric.evidence)}
 
@@ -82,7 +107,10 @@ def _gpu_model(model: GpuModel) -> dict[str, Any]:
     return {
         "memory": _exact(model.memory_bytes, 1e9, "GB", "B", parse_bytes),
         "memory_rate": _exact(model.memory_bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth),
-        "flops": {dtype: _exact(rate, 1e12, "TFLOP/s", "FLOP/s", parse_flops) for dtype, rate in model.flops_per_s.items()},
+        "flops": {
+            dtype: _exact(rate, 1e12, "TFLOP/s", "FLOP/s", parse_flops)
+            for dtype, rate in model.flops_per_s.items()
+        },
         **_evidence(model.evidence),
     }
 
@@ -92,7 +120,10 @@ def _rates(rates: Sequence[Rate]) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def _rate(rate: Rate) -> dict[str, Any]:
-    return {"value": _exact(rate.bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth), **_evidence(rate.evidence)}
+    return {
+        "value": _exact(rate.bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth),
+        **_evidence(rate.evidence),
+    }
 
 
 def _evidence(evidence: Evidence) -> dict[str, str]:

@@ -19,7 +19,20 @@ from planner.topology.routes import Resource, Routes
 from planner.topology.to_dict import machine_to_dict
 from planner.topology.wiring import compile_routes
 
-__all__ = ["EVIDENCE_KINDS", "LARGEST_GPUS", "Evidence", "Fabric", "Gpu", "GpuModel", "Island", "Nic", "Node", "NvLink", "PairLink", "Pcie"]
+__all__ = [
+    "EVIDENCE_KINDS",
+    "LARGEST_GPUS",
+    "Evidence",
+    "Fabric",
+    "Gpu",
+    "GpuModel",
+    "Island",
+    "Nic",
+    "Node",
+    "NvLink",
+    "PairLink",
+    "Pcie",
+]
 __all__ += ["PcieSwitch", "Rate", "Resource", "Topology"]
 
 LARGEST_GPUS = 65_536
@@ -52,14 +65,20 @@ class Topology:
         if not self.nodes:
             raise BadInput(f"topology {self.name}: has no nodes")
         if self.gpu_count > LARGEST_GPUS:
-            raise BadInput(f"topology {self.name}: {self.gpu_count:,} GPUs are more than the {LARGEST_GPUS:,} we plan for; take fewer nodes")
+            raise BadInput(
+                f"topology {self.name}: {self.gpu_count:,} GPUs are more than the {LARGEST_GPUS:,} we plan for; take fewer nodes"
+            )
         models: dict[str, GpuModel] = {}
         for node in dict.fromkeys(self.nodes):
             for model in node.gpus:
                 if models.setdefault(model.name, model) != model:
-                    raise BadInput(f"topology {self.name}: the GPU model {model.name} appears with two sets of figures; name them apart")
+                    raise BadInput(
+                        f"topology {self.name}: the GPU model {model.name} appears with two sets of figures; name them apart"
+                    )
             if self.fabric.nvlink_domain_nodes > 1 and len(node.nvlink.islands) != 1:
-                raise BadInput(f"topology {self.name}: an NVLink domain of {self.fabric.nvlink_domain_nodes} nodes needs nodes with one NVLink switch island")
+                raise BadInput(
+                    f"topology {self.name}: an NVLink domain of {self.fabric.nvlink_domain_nodes} nodes needs nodes with one NVLink switch island"
+                )
         _ = self.routes  # a machine with unreachable GPUs is refused here, not at its first use
 
     @property
@@ -98,7 +117,9 @@ class Topology:
     @cached_property
     def speed_G(self) -> npt.NDArray[np.float64]:
         """How fast each GPU computes beside others of its model; 1.0 is nominal."""
-        return _fixed(np.concatenate([np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes]))
+        return _fixed(
+            np.concatenate([np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes])
+        )
 
     @cached_property
     def domain_G(self) -> npt.NDArray[np.int64]:
@@ -111,7 +132,9 @@ class Topology:
         for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
             for link in node.nvlink.pairs:
                 low, high = sorted(leader[start + gpu] for gpu in link.gpus)
-                leader[start : start + len(node.gpus)] = [low if other == high else other for other in leader[start : start + len(node.gpus)]]
+                leader[start : start + len(node.gpus)] = [
+                    low if other == high else other for other in leader[start : start + len(node.gpus)]
+                ]
         return _fixed(np.unique(leader, return_inverse=True)[1].astype(np.int64))
 
     @cached_property
@@ -132,9 +155,13 @@ class Topology:
     @cached_property
     def _models(self) -> tuple[tuple[GpuModel, ...], npt.NDArray[np.int64]]:
         """The GPU models there are, and which of them each GPU is of."""
-        index = {name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in self.gpus))}
+        index = {
+            name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in self.gpus))
+        }
         models = {gpu.model.name: gpu.model for gpu in self.gpus}
-        return tuple(models[name] for name in index), _fixed(np.array([index[gpu.model.name] for gpu in self.gpus]))
+        return tuple(models[name] for name in index), _fixed(
+            np.array([index[gpu.model.name] for gpu in self.gpus])
+        )
 
     def route(self, i: int, j: int) -> tuple[int, ...]:
         """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j. The rules are in planner/topology/routes.py."""
@@ -144,7 +171,9 @@ class Topology:
         """Load [R] on every resource of a traffic matrix [source, destination]; the diagonal costs nothing."""
         return self.routes.resource_bytes(bytes_GG)
 
-    def there_and_back(self, bytes_GG: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def there_and_back(
+        self, bytes_GG: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The same, and the load of the transpose: what was sent comes back the way it went."""
         return self.routes.there_and_back(bytes_GG)
 
@@ -170,14 +199,18 @@ class Topology:
             if kept:
                 kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
         if not kept_by_node:
-            raise BadInput(f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve")
+            raise BadInput(
+                f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve"
+            )
         return replace(self, nodes=tuple(kept_by_node))
 
     def with_speeds(self, speed_of: Mapping[int, float]) -> "Topology":
         """The same machine with these speeds for GPUs by rank; the others keep theirs. BadInput for a rank that there is not."""
         absent = sorted(set(speed_of) - set(range(self.gpu_count)))
         if absent:
-            raise BadInput(f"topology {self.name}: a speed is given for GPU {absent[0]}; its GPUs are 0 to {self.gpu_count - 1}")
+            raise BadInput(
+                f"topology {self.name}: a speed is given for GPU {absent[0]}; its GPUs are 0 to {self.gpu_count - 1}"
+            )
         speeds = [float(speed_of.get(rank, speed)) for rank, speed in enumerate(self.speed_G)]
         nodes = []
         for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
@@ -191,7 +224,9 @@ class Topology:
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of `to_dict`."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
 
 def _starts(nodes: tuple[Node, ...]) -> list[int]:

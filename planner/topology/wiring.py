@@ -38,7 +38,9 @@ class _Wiring:
         self.joints: list[tuple[str, str]] = []
         self.node_G = np.repeat(np.arange(len(nodes)), [len(node.gpus) for node in nodes])
         count = len(self.node_G)
-        self.switch_G, self.leaf_G, self.spine_G, self.nvlink_out_G, self.nvlink_in_G = (np.full(count, -1) for _ in range(5))
+        self.switch_G, self.leaf_G, self.spine_G, self.nvlink_out_G, self.nvlink_in_G = (
+            np.full(count, -1) for _ in range(5)
+        )
         self.egress: list[tuple[int, ...]] = [()] * count
         self.ingress: list[tuple[int, ...]] = [()] * count
         self.leaf_nics: dict[int, list[Rate]] = {}
@@ -48,9 +50,13 @@ class _Wiring:
         self.resources.append(Resource(name, tier, rate, tail, head))
         return len(self.resources) - 1
 
-    def add_link(self, name: str, tier: str, rate: Rate, near: str, far: str, words: tuple[str, str] = ("out", "in")) -> Pair:
+    def add_link(
+        self, name: str, tier: str, rate: Rate, near: str, far: str, words: tuple[str, str] = ("out", "in")
+    ) -> Pair:
         """Both directions of a link, of equal rate: the bisection relies on that symmetry."""
-        return self.add(f"{name}/{words[0]}", tier, rate, near, far), self.add(f"{name}/{words[1]}", tier, rate, far, near)
+        return self.add(f"{name}/{words[0]}", tier, rate, near, far), self.add(
+            f"{name}/{words[1]}", tier, rate, far, near
+        )
 
     def join_nvlink(self, number: int, node: Node, start: int, switches: int) -> None:
         span = self.fabric.nvlink_domain_nodes
@@ -58,7 +64,13 @@ class _Wiring:
             label = number // span if span > 1 else switches + offset
             for gpu, rate in zip(island.gpus, island.rates, strict=True):
                 self.switch_G[start + gpu] = label
-                link = self.add_link(f"node{number}/gpu{gpu}/nvlink", "nvlink", rate, f"node{number}/gpu{gpu}", f"nvswitch{label}")
+                link = self.add_link(
+                    f"node{number}/gpu{gpu}/nvlink",
+                    "nvlink",
+                    rate,
+                    f"node{number}/gpu{gpu}",
+                    f"nvswitch{label}",
+                )
                 self.nvlink_out_G[start + gpu], self.nvlink_in_G[start + gpu] = link
 
     def join_pairs(self, number: int, node: Node, start: int, host: "_Host") -> None:
@@ -66,15 +78,23 @@ class _Wiring:
             low, high = sorted(link.gpus)
             for a, b in ((low, high), (high, low)):
                 name = f"node{number}/gpu{a}/nvlink/gpu{b}"
-                self.local[start + a, start + b] = (self.add(name, "nvlink", link.rate, f"node{number}/gpu{a}", f"node{number}/gpu{b}"),)
+                self.local[start + a, start + b] = (
+                    self.add(name, "nvlink", link.rate, f"node{number}/gpu{a}", f"node{number}/gpu{b}"),
+                )
         switch_of = self.switch_G[start : start + len(node.gpus)].tolist()
         for a, switch in enumerate(switch_of):
             for b, other in enumerate(switch_of):
                 if a == b or (start + a, start + b) in self.local or switch == other >= 0:
                     continue
                 if not host.pcie:
-                    raise BadInput(f"{host.words}: GPUs {a} and {b} have no NVLink between them and no PCIe rate is given; add 'pcie' to the node")
-                self.local[start + a, start + b] = (host.pcie[a][0], *host.way(host.place(a), host.place(b)), host.pcie[b][1])
+                    raise BadInput(
+                        f"{host.words}: GPUs {a} and {b} have no NVLink between them and no PCIe rate is given; add 'pcie' to the node"
+                    )
+                self.local[start + a, start + b] = (
+                    host.pcie[a][0],
+                    *host.way(host.place(a), host.place(b)),
+                    host.pcie[b][1],
+                )
 
     def join_network(self, number: int, node: Node, start: int, host: "_Host") -> None:
         for pool in node.nic_pools:
@@ -104,12 +124,18 @@ class _Wiring:
     def check_reach(self) -> None:
         """A GPU needs a NIC as soon as a GPU of another node is outside its NVLink domain."""
         nodes, switches = self.node_G.tolist(), self.switch_G.tolist()
-        of_node, of_switch, of_both = Counter(nodes), Counter(switches), Counter(zip(nodes, switches, strict=True))
+        of_node, of_switch, of_both = (
+            Counter(nodes),
+            Counter(switches),
+            Counter(zip(nodes, switches, strict=True)),
+        )
         for gpu, (node, switch) in enumerate(zip(nodes, switches, strict=True)):
             mates = of_switch[switch] - of_both[node, switch] if switch >= 0 else 0
             if not self.egress[gpu] and len(nodes) - of_node[node] > mates:
                 index = gpu - nodes.index(node)
-                raise BadInput(f"node {node}: GPU {index} has no NIC, so it cannot reach the other nodes; list the NIC it uses, or plan for one node")
+                raise BadInput(
+                    f"node {node}: GPU {index} has no NIC, so it cannot reach the other nodes; list the NIC it uses, or plan for one node"
+                )
 
     def routes(self) -> Routes:
         fabric, leaf_links, spine_links = self.fabric, dict[int, Pair](), dict[int, Pair]()
@@ -123,9 +149,20 @@ class _Wiring:
         for spine, rates in sorted(spines.items()):
             if spine >= 0:
                 rate = _uplink(rates, fabric.pod_oversubscription, fabric)
-                spine_links[spine] = self.add_link(_spine_name(spine), "spine", rate, _spine_name(spine), "core", ("up", "down"))
+                spine_links[spine] = self.add_link(
+                    _spine_name(spine), "spine", rate, _spine_name(spine), "core", ("up", "down")
+                )
         labels = (self.node_G, self.switch_G, self.leaf_G, self.spine_G, self.nvlink_out_G, self.nvlink_in_G)
-        return Routes(tuple(self.resources), *labels, self.local, tuple(self.egress), tuple(self.ingress), leaf_links, spine_links, tuple(self.joints))
+        return Routes(
+            tuple(self.resources),
+            *labels,
+            self.local,
+            tuple(self.egress),
+            tuple(self.ingress),
+            leaf_links,
+            spine_links,
+            tuple(self.joints),
+        )
 
 
 class _Host:
@@ -144,17 +181,25 @@ class _Host:
         self.switch_of_gpu = {gpu: index for index, switch in enumerate(pcie.switches) for gpu in switch.gpus}
         self.switch_of_nic = {nic: index for index, switch in enumerate(pcie.switches) for nic in switch.nics}
         for gpu, rate in enumerate(pcie.rates):
-            self.pcie.append(wiring.add_link(f"{name}/gpu{gpu}/pcie", "pcie", rate, f"{name}/gpu{gpu}", self.vertex(self.place(gpu))))
+            self.pcie.append(
+                wiring.add_link(
+                    f"{name}/gpu{gpu}/pcie", "pcie", rate, f"{name}/gpu{gpu}", self.vertex(self.place(gpu))
+                )
+            )
         for index, switch in enumerate(pcie.switches):
             ends = self.vertex((index, 0)), self.vertex((None, pcie.sockets[switch.gpus[0]]))
-            self.uplinks.append(wiring.add_link(f"{name}/pcie{index}", "host", switch.uplink, *ends, ("up", "down")))
+            self.uplinks.append(
+                wiring.add_link(f"{name}/pcie{index}", "host", switch.uplink, *ends, ("up", "down"))
+            )
         sockets = sorted({*pcie.sockets, *(self.nic_place(nic)[1] for nic in range(len(node.nics)))})
         for a, b in ((a, b) for a in sockets for b in sockets if a != b):
             ends = self.vertex((None, a)), self.vertex((None, b))
             if pcie.inter_socket is None:
                 wiring.joints.append(ends)
             else:
-                self.between[a, b] = wiring.add(f"{name}/socket{a}/socket{b}", "host", pcie.inter_socket, *ends)
+                self.between[a, b] = wiring.add(
+                    f"{name}/socket{a}/socket{b}", "host", pcie.inter_socket, *ends
+                )
 
     def place(self, gpu: int) -> Place:
         return (self.switch_of_gpu.get(gpu), self.node.pcie.sockets[gpu]) if self.node.pcie else (None, 0)

@@ -26,7 +26,12 @@ def run(argv: Sequence[str], timeout_seconds: float) -> Output:
     """The program's output. A missing tool, a hang and a failure are faults, not exceptions; stdout that came before stays usable."""
     try:
         process = subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env={**os.environ, "LC_ALL": "C"}
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "LC_ALL": "C"},
         )
     except FileNotFoundError:
         return Output("", None, f"'{argv[0]}' is not installed (not found on PATH)")
@@ -38,12 +43,20 @@ def run(argv: Sequence[str], timeout_seconds: float) -> Output:
         _end(process)
     stdout = out.decode("utf-8", "replace")
     if ended != "closed":
-        reason = f"did not end within {timeout_seconds:g} s" if ended == "timeout" else f"printed more than {LARGEST_OUTPUT_BYTES:,} bytes"
+        reason = (
+            f"did not end within {timeout_seconds:g} s"
+            if ended == "timeout"
+            else f"printed more than {LARGEST_OUTPUT_BYTES:,} bytes"
+        )
         return Output(stdout, None, f"'{' '.join(argv)}' {reason} and was killed")
     if process.returncode:
         said = err.decode("utf-8", "replace").strip().splitlines()
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        return Output(stdout, process.returncode, f"'{' '.join(argv)}' ended with {how}{': ' + said[-1][:200] if said else ''}")
+        return Output(
+            stdout,
+            process.returncode,
+            f"'{' '.join(argv)}' ended with {how}{': ' + said[-1][:200] if said else ''}",
+        )
     return Output(stdout, 0)
 
 

@@ -61,7 +61,9 @@ class HostFacts:
     gpu_paths: Mapping[tuple[int, int], str] = field(default_factory=dict)
     nic_paths: Mapping[tuple[int, int], str] = field(default_factory=dict)
     nvlink_kind: str | None = None  # none, switch, mesh, bridge; None where it cannot be known
-    domains: tuple[tuple[int, ...], ...] | None = None  # NVLink domains as far as this host shows; every GPU is in one, alone if need be
+    domains: tuple[tuple[int, ...], ...] | None = (
+        None  # NVLink domains as far as this host shows; every GPU is in one, alone if need be
+    )
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     machine: str | None = None  # a hash that differs between running machines, also where host names do not
@@ -87,11 +89,19 @@ class FabricFacts:
     kind: str
     evidence: str
     ports: tuple[PortFact, ...] = ()
-    uplinks: Mapping[tuple[str, str], int] = field(default_factory=dict)  # cables between a switch and one nearer the root; 0: joined, number not said
-    uplink_bytes_per_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of all those cables together
-    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # NVLink domains or blocks that span hosts: name -> hosts
+    uplinks: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # cables between a switch and one nearer the root; 0: joined, number not said
+    uplink_bytes_per_s: Mapping[tuple[str, str], float] = field(
+        default_factory=dict
+    )  # of all those cables together
+    blocks: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # NVLink domains or blocks that span hosts: name -> hosts
     block_sizes: tuple[int, ...] = ()  # hosts, as Slurm's BlockSizes: jobs of these sizes get whole blocks
-    chassis: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # director chassis: name -> the switches inside
+    chassis: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # director chassis: name -> the switches inside
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

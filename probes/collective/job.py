@@ -29,11 +29,20 @@ class Sweep:
     repeats: int = 5
 
     def __post_init__(self) -> None:
-        if self.smallest_bytes < 1 or self.largest_bytes < self.smallest_bytes or self.factor < 2 or self.repeats < 1:
+        if (
+            self.smallest_bytes < 1
+            or self.largest_bytes < self.smallest_bytes
+            or self.factor < 2
+            or self.repeats < 1
+        ):
             given = f"{self.smallest_bytes} to {self.largest_bytes} bytes by {self.factor}, {self.repeats} repeats"
-            raise BadInput(f"cannot measure {given}; sizes go up from at least 1 byte by a factor of at least 2, with at least one repeat")
+            raise BadInput(
+                f"cannot measure {given}; sizes go up from at least 1 byte by a factor of at least 2, with at least one repeat"
+            )
         if len(self.sizes) > MOST_SIZES:
-            raise BadInput(f"{len(self.sizes)} sizes are more than the {MOST_SIZES} that are measured; use a larger factor")
+            raise BadInput(
+                f"{len(self.sizes)} sizes are more than the {MOST_SIZES} that are measured; use a larger factor"
+            )
 
     @property
     def sizes(self) -> list[int]:
@@ -67,7 +76,10 @@ def save(job: MeasureJob, path: Path) -> None:
 def load(path: Path) -> MeasureJob:
     data = read_json(path)
     domains = data.pop("domain_of_rank")
-    return MeasureJob(**{**data, "sweep": Sweep(**data["sweep"])}, domain_of_rank=None if domains is None else tuple(domains))
+    return MeasureJob(
+        **{**data, "sweep": Sweep(**data["sweep"])},
+        domain_of_rank=None if domains is None else tuple(domains),
+    )
 
 
 def scopes(host_G: list[str], domain_of_rank: tuple[int, ...] | None) -> dict[str, list[list[int]]]:
@@ -76,7 +88,10 @@ def scopes(host_G: list[str], domain_of_rank: tuple[int, ...] | None) -> dict[st
     A rail holds the ranks that come n-th on their hosts.
     """
     everyone = list(range(len(host_G)))
-    labels: dict[str, list[Any]] = {"domain": list(domain_of_rank or host_G), "rail": [host_G[:rank].count(host) for rank, host in enumerate(host_G)]}
+    labels: dict[str, list[Any]] = {
+        "domain": list(domain_of_rank or host_G),
+        "rail": [host_G[:rank].count(host) for rank, host in enumerate(host_G)],
+    }
     found: dict[str, list[list[int]]] = {}
     for scope, label_G in labels.items():
         groups: dict[Any, list[int]] = {}
@@ -88,7 +103,9 @@ def scopes(host_G: list[str], domain_of_rank: tuple[int, ...] | None) -> dict[st
     return {**found, "all": [everyone]}
 
 
-def measured(job: MeasureJob, found: list[dict[str, Any]], source: str, date: str | None) -> tuple[MeasureFacts, ...]:
+def measured(
+    job: MeasureJob, found: list[dict[str, Any]], source: str, date: str | None
+) -> tuple[MeasureFacts, ...]:
     """One fact for each scope. A size took as long as its slowest rank, in the median over the repeats."""
     host_G = [one["host"] for one in found]
     facts = []
@@ -99,7 +116,16 @@ def measured(job: MeasureJob, found: list[dict[str, Any]], source: str, date: st
         for index, row in enumerate(found[0]["rows"][scope]):
             repeats = zip(*(one["rows"][scope][index]["seconds"] for one in found), strict=True)
             seconds, size = median(map(max, repeats)), row["size"]
-            samples.append(Sample(size, seconds, size / seconds, size * factor / seconds, size * factor / seconds, in_place=False))
+            samples.append(
+                Sample(
+                    size,
+                    seconds,
+                    size / seconds,
+                    size * factor / seconds,
+                    size * factor / seconds,
+                    in_place=False,
+                )
+            )
         facts.append(
             MeasureFacts(
                 source=source,
@@ -121,7 +147,11 @@ def measured(job: MeasureJob, found: list[dict[str, Any]], source: str, date: st
 def _warnings(job: MeasureJob, host_G: list[str]) -> tuple[str, ...]:
     warnings = []
     if job.device == "cpu":
-        warnings.append("measured between CPU processes over gloo (TCP): this is the rate of that network, not of NVLink or of GPUs' NICs")
+        warnings.append(
+            "measured between CPU processes over gloo (TCP): this is the rate of that network, not of NVLink or of GPUs' NICs"
+        )
     if len(set(Counter(host_G).values())) > 1:
-        warnings.append("the hosts have different numbers of ranks: rails and domains were not measured apart")
+        warnings.append(
+            "the hosts have different numbers of ranks: rails and domains were not measured apart"
+        )
     return tuple(warnings)

@@ -12,7 +12,10 @@ import torch
 from probes.collective.job import MeasureJob, scopes
 from probes.ranks.wire import Wire
 
-ITERATIONS = {"cuda": 20, "cpu": 1}  # exchanges in a row that are timed together: on GPUs one is over sooner than ranks can be started together
+ITERATIONS = {
+    "cuda": 20,
+    "cpu": 1,
+}  # exchanges in a row that are timed together: on GPUs one is over sooner than ranks can be started together
 
 
 def work(job: MeasureJob, wire: Wire) -> str:
@@ -20,7 +23,10 @@ def work(job: MeasureJob, wire: Wire) -> str:
     wire.status.enter("exchange of host names")
     host_G = wire.gather(socket.gethostname())
     gpu = torch.cuda.get_device_name(wire.device) if wire.device.type == "cuda" else None
-    rows = {scope: _rows(job, wire, scope, _mates(groups, wire.rank)) for scope, groups in scopes(host_G, job.domain_of_rank).items()}
+    rows = {
+        scope: _rows(job, wire, scope, _mates(groups, wire.rank))
+        for scope, groups in scopes(host_G, job.domain_of_rank).items()
+    }
     return json.dumps({"host": host_G[wire.rank], "gpu": gpu, "rows": rows})
 
 
@@ -36,7 +42,9 @@ def _rows(job: MeasureJob, wire: Wire, scope: str, mates: list[int]) -> list[dic
         out_GB = torch.zeros((len(mates), size // len(mates)), dtype=torch.uint8, device=wire.device)
         counts_G = [int(rank in mates) for rank in range(wire.gpus)]
         wire.exchange(out_GB, counts_G, counts_G)  # opens connections
-        rows.append({"size": size, "seconds": [_seconds(wire, out_GB, counts_G) for _ in range(job.sweep.repeats)]})
+        rows.append(
+            {"size": size, "seconds": [_seconds(wire, out_GB, counts_G) for _ in range(job.sweep.repeats)]}
+        )
     return rows
 
 

@@ -20,12 +20,30 @@ from probes.base.command import run
 from probes.base.facts import MeasureFacts
 from probes.collective.job import MeasureJob, Sweep, measured, save
 from probes.importers.nccl_tests import read
-from probes.ranks.start import Party, RunFailed, available_bytes, check_memory, check_torch, is_launched, launched_place, run_here, terminable
+from probes.ranks.start import (
+    Party,
+    RunFailed,
+    available_bytes,
+    check_memory,
+    check_torch,
+    is_launched,
+    launched_place,
+    run_here,
+    terminable,
+)
 
 if TYPE_CHECKING:  # torch is imported in the ranks
     from probes.ranks.wire import Wire
 
-__all__ = ["RunFailed", "find_alltoall_perf", "measure", "measure_with_nccl_tests", "measure_with_torch", "party", "work_text"]
+__all__ = [
+    "RunFailed",
+    "find_alltoall_perf",
+    "measure",
+    "measure_with_nccl_tests",
+    "measure_with_torch",
+    "party",
+    "work_text",
+]
 
 PROGRAM = "alltoall_perf"
 HELP_SECONDS = 20.0
@@ -47,10 +65,14 @@ def measure(
     with_torch = is_launched() or device == "cpu"
     if nccl_tests is not None and with_torch:
         why = "the CPU was asked for" if device == "cpu" else "this process is one of several ranks"
-        raise BadInput(f"{nccl_tests}: alltoall_perf is not run here, since {why}; start it under mpirun on all machines and import its output")
+        raise BadInput(
+            f"{nccl_tests}: alltoall_perf is not run here, since {why}; start it under mpirun on all machines and import its output"
+        )
     program = None if with_torch else find_alltoall_perf(nccl_tests)
     if program is None:
-        return measure_with_torch(sweep, ranks=ranks, device=device, timeout_seconds=timeout_seconds, domain_of_rank=domain_of_rank)
+        return measure_with_torch(
+            sweep, ranks=ranks, device=device, timeout_seconds=timeout_seconds, domain_of_rank=domain_of_rank
+        )
     return 0, measure_with_nccl_tests(program, sweep, ranks or _visible_gpus() or 8, timeout_seconds)
 
 
@@ -62,12 +84,26 @@ def find_alltoall_perf(folder: Path | None) -> Path | None:
     for candidate in (folder / PROGRAM, folder / "build" / PROGRAM):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
-    raise BadInput(f"{folder}: has no program {PROGRAM}, nor has its 'build'; give the folder where nccl-tests was built")
+    raise BadInput(
+        f"{folder}: has no program {PROGRAM}, nor has its 'build'; give the folder where nccl-tests was built"
+    )
 
 
-def measure_with_nccl_tests(program: Path, sweep: Sweep, gpus: int, timeout_seconds: float) -> tuple[MeasureFacts, ...]:
+def measure_with_nccl_tests(
+    program: Path, sweep: Sweep, gpus: int, timeout_seconds: float
+) -> tuple[MeasureFacts, ...]:
     """What alltoall_perf measured over `gpus` GPUs of this machine. Rows that came before a failure or the time limit are kept, and the fault is told."""
-    argv = [str(program), "-b", str(sweep.smallest_bytes), "-e", str(sweep.largest_bytes), "-f", str(sweep.factor), "-g", str(gpus)]
+    argv = [
+        str(program),
+        "-b",
+        str(sweep.smallest_bytes),
+        "-e",
+        str(sweep.largest_bytes),
+        "-f",
+        str(sweep.factor),
+        "-g",
+        str(gpus),
+    ]
     name = f"{PROGRAM} {' '.join(argv[1:])}"
     with tempfile.TemporaryDirectory(prefix="moeplan-measure-") as folder, terminable():
         written = Path(folder) / "result.json"
@@ -100,15 +136,24 @@ def _reason(content: bytes, name: str) -> str:
 
 
 def measure_with_torch(
-    sweep: Sweep, *, ranks: int | None = None, device: str = "auto", timeout_seconds: float = 600.0, domain_of_rank: tuple[int, ...] | None = None
+    sweep: Sweep,
+    *,
+    ranks: int | None = None,
+    device: str = "auto",
+    timeout_seconds: float = 600.0,
+    domain_of_rank: tuple[int, ...] | None = None,
 ) -> tuple[int, tuple[MeasureFacts, ...]]:
     """The rank of this process (0 speaks) and the facts of each scope: inside domains, along rails, over all. NCCL on GPUs, gloo on the CPU."""
     check_torch("measure")
     rank, world = launched_place("measure") if is_launched() else (0, ranks or _visible_gpus())
     if ranks is not None and world != ranks:
-        raise BadInput(f"{ranks} ranks were asked for and {world} were started; start one process for each GPU")
+        raise BadInput(
+            f"{ranks} ranks were asked for and {world} were started; start one process for each GPU"
+        )
     if world < 2:
-        raise BadInput(f"{world} GPUs are visible here; measure at least 2 GPUs, or say --ranks N --device cpu to measure between CPU processes")
+        raise BadInput(
+            f"{world} GPUs are visible here; measure at least 2 GPUs, or say --ranks N --device cpu to measure between CPU processes"
+        )
     job = MeasureJob(world, sweep, _device(device, world), timeout_seconds, domain_of_rank)
     today = dt.datetime.now(dt.timezone.utc).date().isoformat()
     if is_launched():
@@ -140,7 +185,9 @@ def work_text(job: MeasureJob) -> "Callable[[Wire], str]":
 
 
 def _source(job: MeasureJob) -> str:
-    return f"torch.distributed all-to-all over {'NCCL' if job.device == 'cuda' else 'gloo'}, {job.ranks} ranks"
+    return (
+        f"torch.distributed all-to-all over {'NCCL' if job.device == 'cuda' else 'gloo'}, {job.ranks} ranks"
+    )
 
 
 def _visible_gpus() -> int:
@@ -162,5 +209,7 @@ def _device(device: str, world: int) -> str:
     if _visible_gpus() >= needed:
         return "cuda"
     if device == "cuda":
-        raise BadInput(f"{here} ranks on this machine need as many GPUs, torch sees {_visible_gpus()}; use --device cpu to measure between CPU processes")
+        raise BadInput(
+            f"{here} ranks on this machine need as many GPUs, torch sees {_visible_gpus()}; use --device cpu to measure between CPU processes"
+        )
     return "cpu"

@@ -39,7 +39,9 @@ class Batch:
     entries: int
     hops: tuple[Hop, ...]
     rows: tuple[int, ...]  # records held before each hop
-    tasks: tuple[tuple[Tensor, Tensor, Tensor], ...]  # for each slot: its expert's matrix, the received rows it works on, their gate weights
+    tasks: tuple[
+        tuple[Tensor, Tensor, Tensor], ...
+    ]  # for each slot: its expert's matrix, the received rows it works on, their gate weights
     received: list[list[int]]  # source, expert, assignments
     misplaced: str  # the first assignment that came to a GPU or slot which does not hold its expert; empty where there is none
 
@@ -58,14 +60,18 @@ def apply_expert(vectors_XH: Tensor, weight_HH: Tensor) -> Tensor:
 def make_tokens(job: DispatchJob, wire: Wire, row: int) -> Tokens:
     """Vectors of -2..2, and the weighted sum that must come back: computed here from expert ids, without slots, ranks or messages."""
     rng = np.random.default_rng([job.seed, job.layer_ids[row], wire.rank, 2])
-    vectors_TH = torch.as_tensor(rng.integers(-2, 3, (job.tokens_per_rank, job.width)), device=wire.device).to(torch.bfloat16)
+    vectors_TH = torch.as_tensor(
+        rng.integers(-2, 3, (job.tokens_per_rank, job.width)), device=wire.device
+    ).to(torch.bfloat16)
     experts_TK = torch.as_tensor(job.experts_TK(row, wire.rank), device=wire.device)
     gates_TK = torch.as_tensor(rng.integers(1, 4, experts_TK.shape), device=wire.device)
     reference_TH = torch.zeros_like(vectors_TH)
     for expert in experts_TK.unique().tolist():
         token_X, k_X = (experts_TK == expert).nonzero(as_tuple=True)
         weight_HH = expert_matrix(job.layer_ids[row], expert, job.width, wire.device)
-        output_XH = apply_expert(vectors_TH[token_X].to(weight_HH.dtype), weight_HH) * gates_TK[token_X, k_X, None]
+        output_XH = (
+            apply_expert(vectors_TH[token_X].to(weight_HH.dtype), weight_HH) * gates_TK[token_X, k_X, None]
+        )
         reference_TH.index_add_(0, token_X, output_XH.to(reference_TH.dtype))
     return Tokens(vectors_TH, experts_TK, gates_TK, reference_TH)
 
@@ -77,7 +83,9 @@ def prepare(job: DispatchJob, wire: Wire, tokens: Tokens, row: int, side_name: s
     entries = 1 if job.transport == "slot" else job.top_k
     slots_TK = torch.as_tensor(job.slots_TK(side_name, row, wire.rank), device=wire.device)
     if job.fault and (job.fault.kind, job.fault.rank, row, side_name) == ("wrong-slot", wire.rank, 0, "plan"):
-        other_P = (expert_P != tokens.experts_TK[0, 0]) & (torch.arange(len(expert_P)) // slots_per_gpu != slots_TK[0, 0] // slots_per_gpu)
+        other_P = (expert_P != tokens.experts_TK[0, 0]) & (
+            torch.arange(len(expert_P)) // slots_per_gpu != slots_TK[0, 0] // slots_per_gpu
+        )
         slots_TK[0, 0] = other_P.nonzero()[0, 0]
     records_RB, token_R = _records(job, wire.rank, tokens, slots_TK)
     hops: list[Hop] = []
@@ -94,7 +102,13 @@ def prepare(job: DispatchJob, wire: Wire, tokens: Tokens, row: int, side_name: s
     tasks = []
     for index, expert in enumerate(mine_Z.tolist()):
         row_X, n_X = (entry_Mn3[:, :, 0] == wire.rank * slots_per_gpu + index).nonzero(as_tuple=True)
-        tasks.append((expert_matrix(job.layer_ids[row], expert, job.width, wire.device), row_X, entry_Mn3[row_X, n_X, 2:]))
+        tasks.append(
+            (
+                expert_matrix(job.layer_ids[row], expert, job.width, wire.device),
+                row_X,
+                entry_Mn3[row_X, n_X, 2:],
+            )
+        )
     return Batch(records_RB, token_R, entries, tuple(hops), tuple(rows), tuple(tasks), received, misplaced)
 
 

@@ -12,13 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, read_npz
-from planner.cost import dispatch
 from planner.replica import CHOICES
+from probes.dispatch import sent
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
-LARGEST_TOP_K = 28  # 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
+LARGEST_TOP_K = (
+    28  # 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
+)
 VECTOR_BYTES_PER_ELEMENT = 2  # bf16, both ways
-ENTRY_INTS, RECORD_INTS = 3, 2  # header of a record, int32: its source and token, then slot, expert and gate weight of each assignment
+ENTRY_INTS, RECORD_INTS = (
+    3,
+    2,
+)  # header of a record, int32: its source and token, then slot, expert and gate weight of each assignment
 FAULTS = ("exit", "hang", "slow", "raise", "wrong-slot", "corrupt")
 
 Counts = npt.NDArray[np.int64]
@@ -74,7 +79,9 @@ class DispatchJob:
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= min(self.experts, LARGEST_TOP_K):
-            raise BadInput(f"top_k is {self.top_k}; validate can run 1 to {min(self.experts, LARGEST_TOP_K)} experts a token for {self.experts} experts")
+            raise BadInput(
+                f"top_k is {self.top_k}; validate can run 1 to {min(self.experts, LARGEST_TOP_K)} experts a token for {self.experts} experts"
+            )
         for name in ("tokens_per_rank", "repeats", "dispatch_width"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -84,19 +91,27 @@ class DispatchJob:
             raise BadInput(f"the timeout is {self.timeout_seconds} s; give a positive number of seconds")
         if self.device not in ("auto", "cpu", "cuda"):
             raise BadInput(f"device {self.device!r} is none of auto, cpu, cuda")
-        if self.transport not in dispatch.TRANSPORT_HOPS:
-            raise BadInput(f"transport {self.transport!r} is unknown; known are {', '.join(dispatch.TRANSPORT_HOPS)}")
+        if self.transport not in sent.TRANSPORT_HOPS:
+            raise BadInput(
+                f"transport {self.transport!r} is unknown; known are {', '.join(sent.TRANSPORT_HOPS)}"
+            )
         if self.transport == "node":
-            dispatch.same_index_GN(self.node_G.astype(np.int64))
+            sent.same_index_GN(self.node_G.astype(np.int64))
         self._check_shapes()
 
     def _check_shapes(self) -> None:
         layers = len(self.layer_ids)
         if layers == 0 or self.shares_LE.shape != (layers, self.experts):
-            raise ValueError(f"shares_LE has shape {self.shares_LE.shape}, expected {(layers, self.experts)}, not empty")
+            raise ValueError(
+                f"shares_LE has shape {self.shares_LE.shape}, expected {(layers, self.experts)}, not empty"
+            )
         for name, side in self.sides.items():
             slots = side.expert_LP.shape[1]
-            if len(side.expert_LP) != layers or slots % self.gpus or side.share_LSP.shape not in ((layers, 1, slots), (layers, self.gpus, slots)):
+            if (
+                len(side.expert_LP) != layers
+                or slots % self.gpus
+                or side.share_LSP.shape not in ((layers, 1, slots), (layers, self.gpus, slots))
+            ):
                 shapes = f"expert_LP {side.expert_LP.shape}, share_LSP {side.share_LSP.shape}"
                 raise ValueError(f"{name}: {shapes} do not fit {layers} layers on {self.gpus} GPUs")
 
@@ -116,21 +131,25 @@ class DispatchJob:
             sides["baseline"] = Side(self.baseline_expert_LP, self.baseline_share_LSP)
         return sides
 
-    def experts_TK(self, row: int, source: int) -> dispatch.Ids:
+    def experts_TK(self, row: int, source: int) -> sent.Ids:
         """The experts that the tokens of rank `source` ask for in layer row `row`: the same for plan and baseline, whoever draws them."""
         rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 0])
         if self.trace_LRK is not None:
-            return dispatch.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
-        return dispatch.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
+            return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
+        return sent.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
 
-    def slots_TK(self, side_name: str, row: int, source: int) -> dispatch.Ids:
+    def slots_TK(self, side_name: str, row: int, source: int) -> sent.Ids:
         """Where the replica rule of that side sends them: the engine's own pick where it makes no draw, else a draw with its shares."""
         side = self.sides[side_name]
         if self.replica_rule in CHOICES:
-            return CHOICES[self.replica_rule](self.experts_TK(row, source), side.expert_LP[row], source, self.gpus)
+            return CHOICES[self.replica_rule](
+                self.experts_TK(row, source), side.expert_LP[row], source, self.gpus
+            )
         rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 1])
         share_SP = side.share_LSP[row]
-        return dispatch.choose_slots(self.experts_TK(row, source), share_SP[source % len(share_SP)], side.expert_LP[row], rng)
+        return sent.choose_slots(
+            self.experts_TK(row, source), share_SP[source % len(share_SP)], side.expert_LP[row], rng
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +165,15 @@ def predict(job: DispatchJob, side_name: str, row: int) -> Prediction:
     expert_P = job.sides[side_name].expert_LP[row]
     slots_per_gpu = len(expert_P) // job.gpus
     slots_STK = np.stack([job.slots_TK(side_name, row, source) for source in range(job.gpus)])
-    messages_GG = dispatch.messages(slots_STK, job.gpus, slots_per_gpu, job.node_G.astype(np.int64), job.transport)
+    messages_GG = sent.messages(
+        slots_STK, job.gpus, slots_per_gpu, job.node_G.astype(np.int64), job.transport
+    )
     entries = 1 if job.transport == "slot" else job.top_k
     vector_bytes = VECTOR_BYTES_PER_ELEMENT * job.width
     return Prediction(
         messages_GG * (vector_bytes + 4 * (RECORD_INTS + ENTRY_INTS * entries)),
         messages_GG.T * vector_bytes,
-        dispatch.assignments(slots_STK, expert_P, job.gpus, slots_per_gpu, job.experts),
+        sent.assignments(slots_STK, expert_P, job.gpus, slots_per_gpu, job.experts),
     )
 
 

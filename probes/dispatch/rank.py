@@ -86,7 +86,11 @@ def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: in
     wire.tally.start()
     sums_TH = combine(wire, batch, results_MH, job.tokens_per_rank)
     sent_back_G, received_back_G = wire.tally.stop()
-    wrong_sums = [] if torch.equal(sums_TH, tokens.reference_TH) else [_first_wrong(wire.rank, sums_TH, tokens.reference_TH)]
+    wrong_sums = (
+        []
+        if torch.equal(sums_TH, tokens.reference_TH)
+        else [_first_wrong(wire.rank, sums_TH, tokens.reference_TH)]
+    )
     return Seen(
         rank=wire.rank,
         side=side_name,

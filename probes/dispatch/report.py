@@ -47,7 +47,9 @@ class DispatchReport:
 
     checks: tuple[Check, ...]
     layer_ids: tuple[int, ...]
-    seconds_L: Mapping[str, Mapping[str, npt.NDArray[np.float64]]]  # side -> phase -> slowest rank, median over repeats
+    seconds_L: Mapping[
+        str, Mapping[str, npt.NDArray[np.float64]]
+    ]  # side -> phase -> slowest rank, median over repeats
     bytes_GG: Mapping[str, Counts]
     predicted_bytes_GG: Mapping[str, Counts]
     device: str
@@ -59,14 +61,27 @@ class DispatchReport:
         return all(check.ok for check in self.checks)
 
 
-def judge(job: DispatchJob, seen: Sequence[Seen], device: str, rank: int, notes: Sequence[str]) -> DispatchReport:
+def judge(
+    job: DispatchJob, seen: Sequence[Seen], device: str, rank: int, notes: Sequence[str]
+) -> DispatchReport:
     """Every rank's account of every layer and side against the prediction made here."""
     by_key = {(entry.side, entry.row, entry.rank): entry for entry in seen}
-    missing = [(side, row, rank) for side in job.sides for row in range(len(job.layer_ids)) for rank in range(job.gpus) if (side, row, rank) not in by_key]
+    missing = [
+        (side, row, rank)
+        for side in job.sides
+        for row in range(len(job.layer_ids))
+        for rank in range(job.gpus)
+        if (side, row, rank) not in by_key
+    ]
     if missing or len(by_key) != len(seen):
         raise RuntimeError(f"the ranks' results are incomplete or double: {missing[:3]}")
     cells = [
-        _Cell(f"layer {layer_id} ({side})", side, predict(job, side, row), [by_key[side, row, rank] for rank in range(job.gpus)])
+        _Cell(
+            f"layer {layer_id} ({side})",
+            side,
+            predict(job, side, row),
+            [by_key[side, row, rank] for rank in range(job.gpus)],
+        )
         for side in job.sides
         for row, layer_id in enumerate(job.layer_ids)
     ]
@@ -75,9 +90,16 @@ def judge(job: DispatchJob, seen: Sequence[Seen], device: str, rank: int, notes:
     return DispatchReport(
         checks=tuple(_check(name, cells, find, f"{what}: {scope}") for name, (find, what) in CHECKS.items()),
         layer_ids=job.layer_ids,
-        seconds_L={side: {phase: _seconds_L(job, by_key, side, phase) for phase in PHASES} for side in job.sides},
-        bytes_GG={side: _sum([cell.sent_bytes_GG for cell in cells if cell.side == side]) for side in job.sides},
-        predicted_bytes_GG={side: _sum([cell.predicted.dispatch_bytes_GG for cell in cells if cell.side == side]) for side in job.sides},
+        seconds_L={
+            side: {phase: _seconds_L(job, by_key, side, phase) for phase in PHASES} for side in job.sides
+        },
+        bytes_GG={
+            side: _sum([cell.sent_bytes_GG for cell in cells if cell.side == side]) for side in job.sides
+        },
+        predicted_bytes_GG={
+            side: _sum([cell.predicted.dispatch_bytes_GG for cell in cells if cell.side == side])
+            for side in job.sides
+        },
         device=device,
         rank=rank,
         notes=tuple([CPU_NOTE] if device == "cpu" else []) + tuple(notes),
@@ -153,12 +175,21 @@ def _check(name: str, cells: Sequence[_Cell], find: Find, success: str) -> Check
     faults = [f"{cell.where}: {fault}" for cell in cells for fault in find(cell)]
     if not faults:
         return Check(name, ok=True, detail=success)
-    return Check(name, ok=False, detail=faults[0] + (f"; and {len(faults) - 1} more" if len(faults) > 1 else ""))
+    return Check(
+        name, ok=False, detail=faults[0] + (f"; and {len(faults) - 1} more" if len(faults) > 1 else "")
+    )
 
 
-def _seconds_L(job: DispatchJob, by_key: Mapping[tuple[str, int, int], Seen], side: str, phase: str) -> npt.NDArray[np.float64]:
+def _seconds_L(
+    job: DispatchJob, by_key: Mapping[tuple[str, int, int], Seen], side: str, phase: str
+) -> npt.NDArray[np.float64]:
     """Of each layer: the slowest rank of each repeat, then the median over repeats."""
-    seconds_LGR = np.array([[by_key[side, row, rank].seconds[phase] for rank in range(job.gpus)] for row in range(len(job.layer_ids))])
+    seconds_LGR = np.array(
+        [
+            [by_key[side, row, rank].seconds[phase] for rank in range(job.gpus)]
+            for row in range(len(job.layer_ids))
+        ]
+    )
     median_L: npt.NDArray[np.float64] = np.median(seconds_LGR.max(axis=1), axis=1)
     return median_L
 

@@ -17,7 +17,17 @@ import numpy as np
 from planner.base import BadInput
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, save
 from probes.dispatch.report import DispatchReport, Seen, judge
-from probes.ranks.start import Party, RunFailed, available_bytes, check_memory, check_torch, is_launched, launched_place, run_here, terminable
+from probes.ranks.start import (
+    Party,
+    RunFailed,
+    available_bytes,
+    check_memory,
+    check_torch,
+    is_launched,
+    launched_place,
+    run_here,
+    terminable,
+)
 
 if TYPE_CHECKING:  # torch is imported in the ranks
     from probes.ranks.wire import Wire
@@ -44,7 +54,9 @@ def _run_launched(job: DispatchJob) -> DispatchReport:
     """Every rank returns the same report; the one whose `rank` is 0 speaks. RunFailed names the ranks that did not answer."""
     _, world = launched_place("validate")
     if world != job.gpus:
-        raise BadInput(f"the plan is for {job.gpus} GPUs and {world} ranks were started; start one process for each GPU of the plan")
+        raise BadInput(
+            f"the plan is for {job.gpus} GPUs and {world} ranks were started; start one process for each GPU of the plan"
+        )
     from probes.ranks.launched import run_launched
 
     rank, texts = run_launched(party(job), work_text(job))
@@ -62,7 +74,9 @@ def work_text(job: DispatchJob) -> "Callable[[Wire], str]":
     def work_of(wire: "Wire") -> str:
         from probes.dispatch.rank import work
 
-        return json.dumps({"host": socket.gethostname(), "seen": [asdict(entry) for entry in work(job, wire)]})
+        return json.dumps(
+            {"host": socket.gethostname(), "seen": [asdict(entry) for entry in work(job, wire)]}
+        )
 
     return work_of
 
@@ -79,12 +93,18 @@ def with_device(job: DispatchJob) -> DispatchJob:
     import torch
 
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", np.bincount(job.node_G).max())) if is_launched() else job.gpus
+    ranks_here = (
+        int(os.environ.get("LOCAL_WORLD_SIZE", np.bincount(job.node_G).max())) if is_launched() else job.gpus
+    )
     needed = 1 if is_launched() and job.device == "cuda" else ranks_here
     if job.device == "cuda" and visible < needed:
-        raise BadInput(f"{ranks_here} ranks on this machine need as many GPUs, torch sees {visible}; use --device cpu to check routing and volume only")
+        raise BadInput(
+            f"{ranks_here} ranks on this machine need as many GPUs, torch sees {visible}; use --device cpu to check routing and volume only"
+        )
     device = "cpu" if job.device == "cpu" or visible < needed else "cuda"
-    return replace(job, device=device, hidden=job.hidden or (job.dispatch_width if device == "cuda" else CPU_HIDDEN))
+    return replace(
+        job, device=device, hidden=job.hidden or (job.dispatch_width if device == "cuda" else CPU_HIDDEN)
+    )
 
 
 def _notes(job: DispatchJob) -> list[str]:
@@ -99,4 +119,6 @@ def _host_notes(job: DispatchJob, hosts: list[str]) -> list[str]:
     if len(pairs) == nodes == seen_hosts:
         return []
     where = f"{seen_hosts} host{'s' if seen_hosts > 1 else ''}"
-    return [f"the plan has {nodes} nodes or NVLink domains, the ranks ran on {where}; where these should be the same, check the rank order"]
+    return [
+        f"the plan has {nodes} nodes or NVLink domains, the ranks ran on {where}; where these should be the same, check the rank order"
+    ]

@@ -69,7 +69,12 @@ def to_all(wire: Wire, gpu_Rn: Tensor) -> Tensor:
     return torch.ones((len(gpu_Rn), wire.gpus), dtype=torch.bool, device=gpu_Rn.device)
 
 
-HOPS: dict[str, tuple[Reach, ...]] = {"slot": (to_gpus,), "rank": (to_gpus,), "node": (to_nodes, to_neighbours), "allgather": (to_all,)}
+HOPS: dict[str, tuple[Reach, ...]] = {
+    "slot": (to_gpus,),
+    "rank": (to_gpus,),
+    "node": (to_nodes, to_neighbours),
+    "allgather": (to_all,),
+}
 
 
 def pack(header_Ri: Tensor, vectors_RH: Tensor) -> Tensor:
@@ -80,7 +85,9 @@ def pack(header_Ri: Tensor, vectors_RH: Tensor) -> Tensor:
 def headers(records_RB: Tensor, entries: int) -> tuple[Tensor, Tensor]:
     """origin_R2 (source, token) and entry_Rn3 (slot, expert, gate weight) of packed records."""
     header_Ri = records_RB[:, : 4 * (RECORD_INTS + ENTRY_INTS * entries)].contiguous().view(torch.int32)
-    return header_Ri[:, :RECORD_INTS], header_Ri[:, RECORD_INTS:].reshape(len(records_RB), entries, ENTRY_INTS)
+    return header_Ri[:, :RECORD_INTS], header_Ri[:, RECORD_INTS:].reshape(
+        len(records_RB), entries, ENTRY_INTS
+    )
 
 
 def vectors(records_RB: Tensor, entries: int) -> Tensor:

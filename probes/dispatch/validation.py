@@ -38,7 +38,9 @@ class Outcome:
     """What the run measured and what was predicted for the same layers and token count, by side: plan, baseline."""
 
     report: DispatchReport
-    predicted_seconds: Mapping[str, Mapping[str, float]]  # side -> phase -> seconds over the layers that were run
+    predicted_seconds: Mapping[
+        str, Mapping[str, float]
+    ]  # side -> phase -> seconds over the layers that were run
 
     @property
     def ok(self) -> bool:
@@ -46,11 +48,16 @@ class Outcome:
 
     @property
     def failed(self) -> list[str]:
-        return [f"check '{check.name}' failed: {check.detail}" for check in self.report.checks if not check.ok]
+        return [
+            f"check '{check.name}' failed: {check.detail}" for check in self.report.checks if not check.ok
+        ]
 
     @property
     def measured_seconds(self) -> dict[str, dict[str, float]]:
-        return {side: {phase: float(phases[phase].sum()) for phase in PHASES} for side, phases in self.report.seconds_L.items()}
+        return {
+            side: {phase: float(phases[phase].sum()) for phase in PHASES}
+            for side, phases in self.report.seconds_L.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
         report = self.report
@@ -58,7 +65,9 @@ class Outcome:
             "ok": self.ok,
             "device": report.device,
             "layers": list(report.layer_ids),
-            "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in report.checks],
+            "checks": [
+                {"name": check.name, "ok": check.ok, "detail": check.detail} for check in report.checks
+            ],
             "measured_seconds": self.measured_seconds,
             "predicted_seconds": {side: dict(phases) for side, phases in self.predicted_seconds.items()},
             "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
@@ -108,5 +117,9 @@ def _shares_LSP(problem: Problem, placement: Placement, rows: list[int]) -> npt.
 
 
 def _phase_seconds(found: Cost, rows: list[int]) -> dict[str, float]:
-    seconds = {"dispatch": found.dispatch_seconds_L, "compute": found.compute_seconds_L, "combine": found.combine_seconds_L}
+    seconds = {
+        "dispatch": found.dispatch_seconds_L,
+        "compute": found.compute_seconds_L,
+        "combine": found.combine_seconds_L,
+    }
     return {phase: float(seconds_L[rows].sum()) for phase, seconds_L in seconds.items()}

@@ -64,21 +64,49 @@ class Emulation:
     def command(self, rank: int, argv: Sequence[str]) -> list[str]:
         """`argv` as a program of that rank: in its network, under its host's name."""
         host = f"host{rank // self.ranks_per_host}"
-        return [*self.enter, "ip", "netns", "exec", f"rank{rank}", "unshare", "--uts", sys.executable, "-c", _AS_HOST, host, *argv]
+        return [
+            *self.enter,
+            "ip",
+            "netns",
+            "exec",
+            f"rank{rank}",
+            "unshare",
+            "--uts",
+            sys.executable,
+            "-c",
+            _AS_HOST,
+            host,
+            *argv,
+        ]
 
     def environment(self, rank: int) -> dict[str, str]:
         """What torchrun or srun would tell the rank."""
-        place = {"RANK": rank, "WORLD_SIZE": self.ranks, "LOCAL_RANK": rank % self.ranks_per_host, "LOCAL_WORLD_SIZE": self.ranks_per_host}
-        meeting = {"MASTER_ADDR": _address(0, self.ranks_per_host), "MASTER_PORT": str(_PORT), "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1"}
+        place = {
+            "RANK": rank,
+            "WORLD_SIZE": self.ranks,
+            "LOCAL_RANK": rank % self.ranks_per_host,
+            "LOCAL_WORLD_SIZE": self.ranks_per_host,
+        }
+        meeting = {
+            "MASTER_ADDR": _address(0, self.ranks_per_host),
+            "MASTER_PORT": str(_PORT),
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "OMP_NUM_THREADS": "1",
+        }
         return {**{name: str(value) for name, value in place.items()}, **meeting}
 
-    def run(self, argv: Sequence[str], timeout_seconds: float, environment: Mapping[str, str] | None = None) -> tuple[Ended, ...]:
+    def run(
+        self, argv: Sequence[str], timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> tuple[Ended, ...]:
         """`argv` once for each rank, all at the same time. Ends within the time limit; whatever is left then is killed."""
         deadline = time.monotonic() + timeout_seconds
         with tempfile.TemporaryDirectory(prefix="moeplan-emulate-") as name, contextlib.ExitStack() as stack:
             started = []
             for rank in range(self.ranks):
-                out, err = (stack.enter_context((Path(name) / f"{kind}-{rank}").open("w+b")) for kind in ("out", "err"))
+                out, err = (
+                    stack.enter_context((Path(name) / f"{kind}-{rank}").open("w+b"))
+                    for kind in ("out", "err")
+                )
                 process = subprocess.Popen(
                     self.command(rank, argv),
                     env={**os.environ, **(environment or {}), **self.environment(rank)},
@@ -94,8 +122,13 @@ class Emulation:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.0, deadline - time.monotonic()))
                 codes.append(process.poll())
-            texts = [[(Path(name) / f"{kind}-{rank}").read_text(errors="replace") for kind in ("out", "err")] for rank in range(self.ranks)]
-        return tuple(Ended(rank, code, *text) for rank, (code, text) in enumerate(zip(codes, texts, strict=True)))
+            texts = [
+                [(Path(name) / f"{kind}-{rank}").read_text(errors="replace") for kind in ("out", "err")]
+                for rank in range(self.ranks)
+            ]
+        return tuple(
+            Ended(rank, code, *text) for rank, (code, text) in enumerate(zip(codes, texts, strict=True))
+        )
 
 
 @lru_cache(maxsize=1)
@@ -114,12 +147,18 @@ def unavailable() -> str | None:
 
 
 @contextlib.contextmanager
-def emulated(hosts: int, ranks_per_host: int, inside_bytes_per_s: float, between_bytes_per_s: float) -> Iterator[Emulation]:
+def emulated(
+    hosts: int, ranks_per_host: int, inside_bytes_per_s: float, between_bytes_per_s: float
+) -> Iterator[Emulation]:
     """The cluster, for as long as the block lasts. BadInput where the machine does not let us make it."""
     if not (1 <= hosts <= MOST_HOSTS and 1 <= ranks_per_host <= MOST_RANKS_PER_HOST):
-        raise BadInput(f"cannot emulate {hosts} hosts of {ranks_per_host} ranks; choose 1 to {MOST_HOSTS} hosts of 1 to {MOST_RANKS_PER_HOST}")
+        raise BadInput(
+            f"cannot emulate {hosts} hosts of {ranks_per_host} ranks; choose 1 to {MOST_HOSTS} hosts of 1 to {MOST_RANKS_PER_HOST}"
+        )
     if not (1e5 <= inside_bytes_per_s <= 1e11 and 1e5 <= between_bytes_per_s <= 1e11):
-        raise BadInput(f"cannot shape links to {inside_bytes_per_s:g} and {between_bytes_per_s:g} bytes/s; choose 100 kB/s to 100 GB/s")
+        raise BadInput(
+            f"cannot shape links to {inside_bytes_per_s:g} and {between_bytes_per_s:g} bytes/s; choose 100 kB/s to 100 GB/s"
+        )
     as_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     private = "mount -t tmpfs tmpfs /run && mkdir /run/netns && echo ready && exec cat"
     try:
@@ -139,7 +178,9 @@ def emulated(hosts: int, ranks_per_host: int, inside_bytes_per_s: float, between
         if not answers or helper.stdout.readline() != b"ready\n":
             _end(helper)
             said = helper.stderr.read().decode(errors="replace").strip().splitlines()
-            raise BadInput(f"cannot emulate a cluster: the system allows no network namespaces ({said[-1] if said else 'no reason given'}); try as root")
+            raise BadInput(
+                f"cannot emulate a cluster: the system allows no network namespaces ({said[-1] if said else 'no reason given'}); try as root"
+            )
         user = ["--user", "--preserve-credentials"] if as_user else []
         enter = ("nsenter", "--target", str(helper.pid), *user, "--net", "--mount")
         cluster = Emulation(hosts, ranks_per_host, inside_bytes_per_s, between_bytes_per_s, enter)
@@ -163,12 +204,22 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _set_up(cluster: Emulation) -> None:
     script = "\n".join(["set -e", *_commands(cluster)])
     try:
-        done = subprocess.run([*cluster.enter, "sh", "-c", script], capture_output=True, text=True, timeout=SETUP_SECONDS, check=False)
+        done = subprocess.run(
+            [*cluster.enter, "sh", "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=SETUP_SECONDS,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
-        raise BadInput(f"cannot emulate a cluster: 'ip' and 'tc' did not end within {SETUP_SECONDS:g} s") from None
+        raise BadInput(
+            f"cannot emulate a cluster: 'ip' and 'tc' did not end within {SETUP_SECONDS:g} s"
+        ) from None
     if done.returncode:
         said = done.stderr.strip().splitlines()
-        raise BadInput(f"cannot emulate a cluster: setting up links failed ({said[-1] if said else f'exit code {done.returncode}'})")
+        raise BadInput(
+            f"cannot emulate a cluster: setting up links failed ({said[-1] if said else f'exit code {done.returncode}'})"
+        )
 
 
 def _address(rank: int, ranks_per_host: int) -> str:
@@ -199,7 +250,12 @@ def _shaping(tc: str, device: str, own_host: str, cluster: Emulation) -> list[st
     """Two classes, that of the other hosts by default; a queue of packets each, since fq_codel is not in every kernel."""
     lines = [f"{tc} qdisc add dev {device} root handle 1: htb default 2"]
     for minor, rate in ((1, cluster.inside_bytes_per_s), (2, cluster.between_bytes_per_s)):
-        burst = _PASSABLE_BYTES + int(rate / 1000)  # a millisecond's worth: the kernel's timer is no finer on some machines
+        burst = _PASSABLE_BYTES + int(
+            rate / 1000
+        )  # a millisecond's worth: the kernel's timer is no finer on some machines
         limits = f"rate {round(rate * 8)}bit burst {burst} cburst {burst} quantum {_PASSABLE_BYTES}"
-        lines += [f"{tc} class add dev {device} parent 1: classid 1:{minor} htb {limits}", f"{tc} qdisc add dev {device} parent 1:{minor} pfifo limit 500"]
+        lines += [
+            f"{tc} class add dev {device} parent 1: classid 1:{minor} htb {limits}",
+            f"{tc} qdisc add dev {device} parent 1:{minor} pfifo limit 500",
+        ]
     return [*lines, f"{tc} filter add dev {device} parent 1: protocol ip u32 match ip {own_host} flowid 1:1"]

@@ -38,13 +38,19 @@ def oversubscription(facts: FabricFacts, leaves: Sequence[str]) -> tuple[dict[st
     if not without or len(leaves) == 1:
         return ratios, []
     bare = [leaf for leaf in without if not up[leaf]]
-    unknown = [f"{len(bare)} of {len(leaves)} leaves have no cable up: {', '.join(bare[:10])}"] if bare else []
+    unknown = (
+        [f"{len(bare)} of {len(leaves)} leaves have no cable up: {', '.join(bare[:10])}"] if bare else []
+    )
     if len(without) > len(bare):
-        unknown.append(f"the oversubscription of {len(without) - len(bare)} of {len(leaves)} leaves is not told: rates or numbers of their cables are not")
+        unknown.append(
+            f"the oversubscription of {len(without) - len(bare)} of {len(leaves)} leaves is not told: rates or numbers of their cables are not"
+        )
     return ratios, unknown
 
 
-def missing_cables(facts: FabricFacts, tiers: Sequence[Sequence[str]]) -> tuple[tuple[Missing, ...], tuple[tuple[str, str], ...]]:
+def missing_cables(
+    facts: FabricFacts, tiers: Sequence[Sequence[str]]
+) -> tuple[tuple[Missing, ...], tuple[tuple[str, str], ...]]:
     """Pairs with fewer cables than is usual between their tiers, and pairs without one in a mesh that nearly all pairs belong to."""
     level = {switch: number for number, tier in enumerate(tiers) for switch in tier}
     between: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
@@ -58,14 +64,20 @@ def missing_cables(facts: FabricFacts, tiers: Sequence[Sequence[str]]) -> tuple[
         missing += [Missing(low, high, found, usual) for (low, high), found in pairs.items() if found < usual]
         possible = len(tiers[low_tier]) * len(tiers[high_tier])
         if low_tier < high_tier and len(pairs) >= _MESH * possible:
-            uncabled += [pair for pair in itertools.product(tiers[low_tier], tiers[high_tier]) if pair not in pairs]
-    return tuple(sorted(missing, key=lambda pair: (natural(pair.lower), natural(pair.upper)))), tuple(uncabled)
+            uncabled += [
+                pair for pair in itertools.product(tiers[low_tier], tiers[high_tier]) if pair not in pairs
+            ]
+    return tuple(sorted(missing, key=lambda pair: (natural(pair.lower), natural(pair.upper)))), tuple(
+        uncabled
+    )
 
 
 def unreachable_hosts(facts: FabricFacts) -> tuple[str, ...]:
     """Hosts outside the largest part (the first by name where two are as large), over any NIC."""
     beside: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    links = [(("host", port.host), ("switch", port.leaf)) for port in facts.ports] + [(("switch", low), ("switch", high)) for low, high in facts.uplinks]
+    links = [(("host", port.host), ("switch", port.leaf)) for port in facts.ports] + [
+        (("switch", low), ("switch", high)) for low, high in facts.uplinks
+    ]
     for one, other in links:
         beside[one].append(other)
         beside[other].append(one)
@@ -82,7 +94,9 @@ def unreachable_hosts(facts: FabricFacts) -> tuple[str, ...]:
             part += fresh
         parts.append([name for what, name in part if what == "host"])
     largest = max(range(len(parts)), key=lambda index: (len(parts[index]), -index), default=None)
-    return tuple(sorted((host for index, part in enumerate(parts) if index != largest for host in part), key=natural))
+    return tuple(
+        sorted((host for index, part in enumerate(parts) if index != largest for host in part), key=natural)
+    )
 
 
 def usual_count(counts: Iterable[int]) -> int | None:

@@ -29,7 +29,9 @@ def _split(text: str, where: str) -> list[str]:
     for at, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]")
         if depth not in (0, 1):
-            raise BadInput(f"{where}: the brackets of {text[:60]!r} do not fit; write them like 'node[01-04,07]'")
+            raise BadInput(
+                f"{where}: the brackets of {text[:60]!r} do not fit; write them like 'node[01-04,07]'"
+            )
         if letter == "," and not depth:
             parts.append(text[start:at])
             start = at + 1
@@ -43,10 +45,18 @@ def _expand(part: str, where: str, largest: int) -> list[str]:
     ranges = [_bounds(inside, where) for inside in pieces[1::2]]
     count = math.prod(sum(high - low + 1 for low, high, _ in bounds) for bounds in ranges)
     if count > largest:
-        raise BadInput(f"{where}: {part[:60]!r} brings the hosts to more than {LARGEST_LIST:,}; check the range")
-    choices = [[f"{number:0{width}d}" for low, high, width in bounds for number in range(low, high + 1)] for bounds in ranges]
+        raise BadInput(
+            f"{where}: {part[:60]!r} brings the hosts to more than {LARGEST_LIST:,}; check the range"
+        )
+    choices = [
+        [f"{number:0{width}d}" for low, high, width in bounds for number in range(low, high + 1)]
+        for bounds in ranges
+    ]
     literals = pieces[::2]
-    return [literals[0] + "".join(map("".join, zip(chosen, literals[1:], strict=True))) for chosen in itertools.product(*choices)]
+    return [
+        literals[0] + "".join(map("".join, zip(chosen, literals[1:], strict=True)))
+        for chosen in itertools.product(*choices)
+    ]
 
 
 def _bounds(inside: str, where: str) -> list[tuple[int, int, int]]:

@@ -45,9 +45,13 @@ def fabric_facts(boxes: Mapping[str, Box], cables: Sequence[Cable], source: str,
     for cable in cables:
         first, second = (end.box for end in cable.ends)
         if boxes[first].is_switch and boxes[second].is_switch:
-            between[min(names[first], names[second]), max(names[first], names[second])].append(cable.bytes_per_s)
+            between[min(names[first], names[second]), max(names[first], names[second])].append(
+                cable.bytes_per_s
+            )
         elif not boxes[first].is_switch and not boxes[second].is_switch:
-            warnings.append(f"{boxes[first].description} and {boxes[second].description} are cabled to each other without a switch: left out")
+            warnings.append(
+                f"{boxes[first].description} and {boxes[second].description} are cabled to each other without a switch: left out"
+            )
     pairs = dict(sorted(between.items()))
     upward = _upward(pairs, Counter(port.leaf for port in ports), warnings)
     rates = {pair: [rate for rate in pairs[key] if rate is not None] for key, pair in upward.items()}
@@ -57,7 +61,9 @@ def fabric_facts(boxes: Mapping[str, Box], cables: Sequence[Cable], source: str,
         "imported",
         ports,
         uplinks={pair: len(pairs[key]) for key, pair in upward.items()},
-        uplink_bytes_per_s={pair: sum(rates[pair]) for key, pair in upward.items() if len(rates[pair]) == len(pairs[key])},
+        uplink_bytes_per_s={
+            pair: sum(rates[pair]) for key, pair in upward.items() if len(rates[pair]) == len(pairs[key])
+        },
         unknown=_unknown(ports, pairs),
         warnings=tuple(warnings),
         chassis=chassis,
@@ -81,15 +87,32 @@ def _switch_names(boxes: Mapping[str, Box]) -> tuple[dict[str, str], dict[str, t
     return names, {name: tuple(sorted(inside, key=natural)) for name, inside in sorted(chassis.items())}
 
 
-def _ports(boxes: Mapping[str, Box], names: Mapping[str, str], cables: Sequence[Cable], warnings: list[str]) -> tuple[PortFact, ...]:
+def _ports(
+    boxes: Mapping[str, Box], names: Mapping[str, str], cables: Sequence[Cable], warnings: list[str]
+) -> tuple[PortFact, ...]:
     """Cables between an adapter and a switch, by host, NIC and leaf. A name that two adapters share names neither."""
-    mine = [(a, b, c.bytes_per_s) for c in cables for a, b in (c.ends, c.ends[::-1]) if not boxes[a.box].is_switch and boxes[b.box].is_switch]
+    mine = [
+        (a, b, c.bytes_per_s)
+        for c in cables
+        for a, b in (c.ends, c.ends[::-1])
+        if not boxes[a.box].is_switch and boxes[b.box].is_switch
+    ]
     owners = {adapter.box: adapter_owner(boxes[adapter.box].description) for adapter, _, _ in mine}
-    places = {(owners[adapter.box], adapter.port, adapter.box) for adapter, _, _ in mine}  # a card's two ports may be two boxes of one name
+    places = {
+        (owners[adapter.box], adapter.port, adapter.box) for adapter, _, _ in mine
+    }  # a card's two ports may be two boxes of one name
     bearers = Counter((owner, port) for owner, port, _ in places)
-    shared = sorted({host for ((host, nic), _), count in bearers.items() if count > 1 and host is not None and nic is not None})
+    shared = sorted(
+        {
+            host
+            for ((host, nic), _), count in bearers.items()
+            if count > 1 and host is not None and nic is not None
+        }
+    )
     if shared:
-        warnings.append(f"several adapters have the same host and device name, so these hosts are told apart by GUID only: {', '.join(shared[:20])}")
+        warnings.append(
+            f"several adapters have the same host and device name, so these hosts are told apart by GUID only: {', '.join(shared[:20])}"
+        )
     dual = {owner for owner, port, _ in places if port != "1"}
     ports = []
     for adapter, switch, rate in mine:
@@ -99,10 +122,16 @@ def _ports(boxes: Mapping[str, Box], names: Mapping[str, str], cables: Sequence[
         if host is None or host in shared:
             host = UNNAMED + adapter.box
         ports.append(PortFact(host, nic, names[switch.box], rate, adapter.guid))
-    return tuple(sorted(ports, key=lambda port: (natural(port.host), natural(port.nic or ""), port.leaf, port.guid or "")))
+    return tuple(
+        sorted(
+            ports, key=lambda port: (natural(port.host), natural(port.nic or ""), port.leaf, port.guid or "")
+        )
+    )
 
 
-def _upward(pairs: Mapping[Pair, Sequence[object]], hosts: Mapping[str, int], warnings: list[str]) -> dict[Pair, Pair]:
+def _upward(
+    pairs: Mapping[Pair, Sequence[object]], hosts: Mapping[str, int], warnings: list[str]
+) -> dict[Pair, Pair]:
     """Each pair of cabled switches as (nearer the hosts, nearer the root)."""
     neighbours: dict[str, set[str]] = defaultdict(set)
     for first, second in pairs:
@@ -114,7 +143,9 @@ def _upward(pairs: Mapping[Pair, Sequence[object]], hosts: Mapping[str, int], wa
         beside = [hosts[other] for other in neighbours[switch] if other in leaves]
         if beside and 4 * hosts[switch] <= min(beside):
             leaves.remove(switch)
-            warnings.append(f"{switch} is taken for a spine: it has {hosts[switch]} host ports where the leaves below it have {min(beside)} and more")
+            warnings.append(
+                f"{switch} is taken for a spine: it has {hosts[switch]} host ports where the leaves below it have {min(beside)} and more"
+            )
     tier = dict.fromkeys(leaves, 0)
     reached = sorted(leaves)
     for switch in reached:  # grows as it goes: breadth first
@@ -124,8 +155,13 @@ def _upward(pairs: Mapping[Pair, Sequence[object]], hosts: Mapping[str, int], wa
                 reached.append(other)
     level = [pair for pair in pairs if tier.get(pair[0]) == tier.get(pair[1])]
     if level:
-        warnings.append(f"{len(level)} pairs of switches are cabled on the same tier ({', '.join(level[0])}): which is nearer the root is not told")
-    return {(first, second): (first, second) if tier.get(first, 0) <= tier.get(second, 0) else (second, first) for first, second in pairs}
+        warnings.append(
+            f"{len(level)} pairs of switches are cabled on the same tier ({', '.join(level[0])}): which is nearer the root is not told"
+        )
+    return {
+        (first, second): (first, second) if tier.get(first, 0) <= tier.get(second, 0) else (second, first)
+        for first, second in pairs
+    }
 
 
 def _unknown(ports: Sequence[PortFact], pairs: Mapping[Pair, Sequence[float | None]]) -> tuple[str, ...]:
@@ -135,7 +171,9 @@ def _unknown(ports: Sequence[PortFact], pairs: Mapping[Pair, Sequence[float | No
         unknown.append(
             f"{len(unnamed)} adapters name no host and stand alone as '{UNNAMED}...': import the ibstat or sysfs of their hosts too, which name the GUIDs"
         )
-    slow = sum(port.rate_bytes_per_s is None for port in ports) + sum(rate is None for rates in pairs.values() for rate in rates)
+    slow = sum(port.rate_bytes_per_s is None for port in ports) + sum(
+        rate is None for rates in pairs.values() for rate in rates
+    )
     if slow:
         unknown.append(f"{slow} cables have a rate that cannot be read")
     return tuple(unknown)

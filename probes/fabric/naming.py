@@ -12,7 +12,11 @@ _NO_HOST = ("localhost", "localhost.localdomain", "(none)")
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """A sorting key: digits by value, the rest as text."""
-    return tuple((0, int(part)) if part.isdigit() and part.isascii() else (1, part) for part in _DIGITS.split(name) if part)
+    return tuple(
+        (0, int(part)) if part.isdigit() and part.isascii() else (1, part)
+        for part in _DIGITS.split(name)
+        if part
+    )
 
 
 def normal_guid(text: str) -> str | None:

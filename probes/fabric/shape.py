@@ -28,7 +28,9 @@ class FabricShape:
     rail_of_nic: tuple[int, ...]  # of the n-th NIC of a host; empty where there are no rails
     rails: tuple[tuple[str, ...], ...]  # leaves of each rail
     groups: tuple[tuple[str, ...], ...]  # hosts on the same leaves
-    oversubscription: Mapping[str, float]  # of each leaf, host side / root side; below 1 where it has more up than down
+    oversubscription: Mapping[
+        str, float
+    ]  # of each leaf, host side / root side; below 1 where it has more up than down
     missing: tuple[Missing, ...]
     uncabled: tuple[tuple[str, str], ...]  # pairs of a nearly complete mesh that have no cable
     unreachable: tuple[str, ...]  # hosts that cannot reach the largest part of the fabric
@@ -57,14 +59,22 @@ def shape_of(facts: FabricFacts) -> FabricShape:
         leaves_of[port.host].append(port.leaf)
     hosts_on = _hosts_on(named, tiers[0])
     kind, rail_of_nic, rails, unknown, warnings = _pattern(leaves_of, named, tiers)
-    above = [f"{port.host} is cabled to {port.leaf}, which is above the leaves" for port in facts.ports if port.leaf not in hosts_on]
+    above = [
+        f"{port.host} is cabled to {port.leaf}, which is above the leaves"
+        for port in facts.ports
+        if port.leaf not in hosts_on
+    ]
     ratios, ratio_unknown = oversubscription(facts, tiers[0])
     missing, uncabled = missing_cables(facts, tiers)
-    nics = usual_count(len(leaves) for leaves in leaves_of.values()) if any(port.nic for port in named) else None
+    nics = (
+        usual_count(len(leaves) for leaves in leaves_of.values()) if any(port.nic for port in named) else None
+    )
     usual = usual_count(hosts_on.values())
     odd = [f"{leaf} {count}" for leaf, count in hosts_on.items() if count != usual]
     if odd:
-        warnings.append(f"most leaves have {usual} hosts; others: {', '.join(odd[:10])}{' ...' if len(odd) > 10 else ''}")
+        warnings.append(
+            f"most leaves have {usual} hosts; others: {', '.join(odd[:10])}{' ...' if len(odd) > 10 else ''}"
+        )
     return FabricShape(
         kind,
         tiers,
@@ -90,22 +100,39 @@ def findings(shape: FabricShape) -> tuple[str, ...]:
     if shape.missing:
         first = shape.missing[0]
         pairs = f"{first.lower} to {first.upper} has {first.found} of {first.usual}"
-        found.append(f"{len(shape.missing)} pairs of switches have fewer cables than is usual between their tiers ({pairs}, ...): failed or missing cables")
+        found.append(
+            f"{len(shape.missing)} pairs of switches have fewer cables than is usual between their tiers ({pairs}, ...): failed or missing cables"
+        )
     if shape.uncabled:
-        found.append(f"{len(shape.uncabled)} pairs of switches have no cable where nearly all others of their tiers do ({' to '.join(shape.uncabled[0])}, ...)")
+        found.append(
+            f"{len(shape.uncabled)} pairs of switches have no cable where nearly all others of their tiers do ({' to '.join(shape.uncabled[0])}, ...)"
+        )
     if shape.unreachable:
         names = ", ".join(shape.unreachable[:10])
-        found.append(f"{len(shape.unreachable)} hosts cannot reach the largest part of the fabric, as far as the source tells: {names}")
+        found.append(
+            f"{len(shape.unreachable)} hosts cannot reach the largest part of the fabric, as far as the source tells: {names}"
+        )
     return (*found, *shape.warnings)
 
 
 def name_hosts(facts: FabricFacts, hosts: Sequence[HostFacts]) -> FabricFacts:
     """The fabric with hosts and NICs named where a host reports the port's GUID; ibnetdiscover often shows a factory name or 'localhost'."""
-    known = {nic.guid: (host.host, nic.name) for host in hosts if host.host is not None for nic in host.nics if nic.guid is not None}
-    ports = [replace(port, host=known[port.guid][0], nic=known[port.guid][1]) if port.guid in known else port for port in facts.ports]
+    known = {
+        nic.guid: (host.host, nic.name)
+        for host in hosts
+        if host.host is not None
+        for nic in host.nics
+        if nic.guid is not None
+    }
+    ports = [
+        replace(port, host=known[port.guid][0], nic=known[port.guid][1]) if port.guid in known else port
+        for port in facts.ports
+    ]
     renamed = sum(before.host != after.host for before, after in zip(facts.ports, ports, strict=True))
     said = (f"{renamed} adapters were given their host's name by GUID",) if renamed else ()
-    in_order = sorted(ports, key=lambda port: (natural(port.host), natural(port.nic or ""), port.leaf, port.guid or ""))
+    in_order = sorted(
+        ports, key=lambda port: (natural(port.host), natural(port.nic or ""), port.leaf, port.guid or "")
+    )
     return replace(facts, ports=tuple(in_order), warnings=(*facts.warnings, *said))
 
 
@@ -124,7 +151,10 @@ def _tiers(facts: FabricFacts) -> tuple[tuple[str, ...], ...]:
                 tier[high] = tier[switch] + 1
                 reached.append(high)
     depth = max(tier.values(), default=-1) + 1
-    return tuple(tuple(sorted((name for name, level in tier.items() if level == wanted), key=natural)) for wanted in range(max(depth, 1)))
+    return tuple(
+        tuple(sorted((name for name, level in tier.items() if level == wanted), key=natural))
+        for wanted in range(max(depth, 1))
+    )
 
 
 def _hosts_on(ports: Iterable[PortFact], leaves: Iterable[str]) -> dict[str, int]:
@@ -142,18 +172,41 @@ def _pattern(
     if not leaves_of:
         return None, (), (), ["no host has a name and a leaf: the shape of the fabric is not told"], []
     tells_nics = any(port.nic for port in named)
-    unknown = [] if tells_nics else ["which NIC is on which leaf is not told: rails, if there are any, do not show"]
+    unknown = (
+        [] if tells_nics else ["which NIC is on which leaf is not told: rails, if there are any, do not show"]
+    )
     count = usual_count(len(leaves) for leaves in leaves_of.values())
     full = {host: leaves for host, leaves in leaves_of.items() if len(leaves) == count}
     odd = sorted(set(leaves_of) - set(full), key=natural)
-    warnings = [f"{len(odd)} hosts have another number of cables than the usual {count}: {', '.join(odd[:10])}{' ...' if len(odd) > 10 else ''}"] if odd else []
-    patterns = Counter(tuple(leaves.index(leaf) for leaf in leaves) for leaves in full.values())  # for each NIC the first NIC on the same leaf
+    warnings = (
+        [
+            f"{len(odd)} hosts have another number of cables than the usual {count}: {', '.join(odd[:10])}{' ...' if len(odd) > 10 else ''}"
+        ]
+        if odd
+        else []
+    )
+    patterns = Counter(
+        tuple(leaves.index(leaf) for leaf in leaves) for leaves in full.values()
+    )  # for each NIC the first NIC on the same leaf
     pattern, followers = min(patterns.items(), key=lambda entry: (-entry[1], entry[0]))
     if followers < _MOST_OF * len(full):
-        return None, (), (), [*unknown, f"hosts are cabled in {len(patterns)} ways, none of them most hosts': the shape of the fabric is not told"], warnings
+        return (
+            None,
+            (),
+            (),
+            [
+                *unknown,
+                f"hosts are cabled in {len(patterns)} ways, none of them most hosts': the shape of the fabric is not told",
+            ],
+            warnings,
+        )
     if followers < len(full):
-        others = [host for host, leaves in full.items() if tuple(leaves.index(leaf) for leaf in leaves) != pattern]
-        warnings.append(f"{len(others)} hosts are cabled unlike the others: {', '.join(sorted(others, key=natural)[:10])}")
+        others = [
+            host for host, leaves in full.items() if tuple(leaves.index(leaf) for leaf in leaves) != pattern
+        ]
+        warnings.append(
+            f"{len(others)} hosts are cabled unlike the others: {', '.join(sorted(others, key=natural)[:10])}"
+        )
     if len(set(pattern)) == 1:
         flat = len(tiers[0]) == 1 and len(tiers) == 1
         return ("none" if flat else "leaf-spine"), (), (), unknown, warnings
@@ -163,19 +216,30 @@ def _pattern(
         why = f"{len(strays)} of {len(full)} hosts have NICs on the leaf of another's other NIC ({strays[0]})"
         return None, (), (), [*unknown, f"{why}: neither rails nor one leaf a host"], warnings
     if strays:
-        warnings.append(f"cabled to the leaf of another rail: {', '.join(strays[:10])}{' ...' if len(strays) > 10 else ''}")
+        warnings.append(
+            f"cabled to the leaf of another rail: {', '.join(strays[:10])}{' ...' if len(strays) > 10 else ''}"
+        )
     return "rail", rail_of_nic, rails, unknown, warnings
 
 
-def _rails(full: Mapping[str, Sequence[str]], rail_of_nic: Sequence[int]) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
+def _rails(
+    full: Mapping[str, Sequence[str]], rail_of_nic: Sequence[int]
+) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
     """Leaves of each rail: a leaf is of the rail that most NICs on it have. And the hosts with a NIC on the leaf of another rail."""
     votes: dict[str, Counter[int]] = defaultdict(Counter)
     for leaves in full.values():
         for rail, leaf in zip(rail_of_nic, leaves, strict=True):
             votes[leaf][rail] += 1
     rail_of = {leaf: min(count, key=lambda rail: (-count[rail], rail)) for leaf, count in votes.items()}
-    rails = tuple(tuple(sorted((leaf for leaf, rail in rail_of.items() if rail == wanted), key=natural)) for wanted in range(max(rail_of_nic) + 1))
-    strays = [host for host, leaves in full.items() if any(rail_of[leaf] != rail for rail, leaf in zip(rail_of_nic, leaves, strict=True))]
+    rails = tuple(
+        tuple(sorted((leaf for leaf, rail in rail_of.items() if rail == wanted), key=natural))
+        for wanted in range(max(rail_of_nic) + 1)
+    )
+    strays = [
+        host
+        for host, leaves in full.items()
+        if any(rail_of[leaf] != rail for rail, leaf in zip(rail_of_nic, leaves, strict=True))
+    ]
     return rails, sorted(strays, key=natural)
 
 

@@ -14,7 +14,12 @@ def port_fact(nic: NicFact, state: str | None, physical: str | None) -> NicFact:
     if state.lower() == "active":
         return replace(nic, up=True)
     where = f"{state}, {physical}" if physical and physical.lower() != "linkup" else state
-    return replace(nic, up=False, rate_bytes_per_s=None, faults=(*nic.faults, f"{nic.name}: the port is not active ({where})"))
+    return replace(
+        nic,
+        up=False,
+        rate_bytes_per_s=None,
+        faults=(*nic.faults, f"{nic.name}: the port is not active ({where})"),
+    )
 
 
 def mark_fabric(nics: Sequence[NicFact]) -> tuple[tuple[NicFact, ...], tuple[str, ...]]:
@@ -31,18 +36,29 @@ def mark_fabric(nics: Sequence[NicFact]) -> tuple[tuple[NicFact, ...], tuple[str
     best = sorted(total.items(), key=lambda entry: -entry[1])[:2]
     if not best or (len(best) == 2 and best[0][1] == best[1][1]):
         ties = " and ".join(_group(*key) for key, _ in best)
-        return tuple(nics), (f"which adapters carry the fabric cannot be told: {ties} have the same bandwidth together",) if best else ()
+        return tuple(nics), (
+            f"which adapters carry the fabric cannot be told: {ties} have the same bandwidth together",
+        ) if best else ()
     fabric = best[0][0]
-    models = {nic.model for nic in nics if nic.model and nic.up and (nic.link_layer, nic.rate_bytes_per_s) == fabric}
+    models = {
+        nic.model for nic in nics if nic.model and nic.up and (nic.link_layer, nic.rate_bytes_per_s) == fabric
+    }
     marked = _down_ones([_judged(nic, fabric, models) for nic in nics], models)
     left_out: dict[str, list[str]] = {}
     for before, after in zip(nics, marked, strict=True):
         if after.compute is False and before.compute is None and after.rate_bytes_per_s:
             left_out.setdefault(_group(after.link_layer, after.rate_bytes_per_s), []).append(after.name)
-    warnings = [f"not counted for expert traffic: {', '.join(names)} ({group} beside {_group(*fabric)})" for group, names in left_out.items()]
-    faster = [n.name for n in nics if n.up and n.link_layer == fabric[0] and (n.rate_bytes_per_s or 0) > fabric[1]]
+    warnings = [
+        f"not counted for expert traffic: {', '.join(names)} ({group} beside {_group(*fabric)})"
+        for group, names in left_out.items()
+    ]
+    faster = [
+        n.name for n in nics if n.up and n.link_layer == fabric[0] and (n.rate_bytes_per_s or 0) > fabric[1]
+    ]
     if faster:
-        warnings.append(f"{', '.join(faster)}: faster than the {_group(*fabric)} of the most; whether they are of the fabric is not told")
+        warnings.append(
+            f"{', '.join(faster)}: faster than the {_group(*fabric)} of the most; whether they are of the fabric is not told"
+        )
     return tuple(marked), tuple(warnings)
 
 
@@ -63,7 +79,12 @@ def _judged(nic: NicFact, fabric: tuple[str | None, float], models: set[str]) ->
 def _down_ones(nics: list[NicFact], models: set[str]) -> list[NicFact]:
     """A port that is down tells nothing of itself, but one of a model that is only used elsewhere is not of the fabric either."""
     elsewhere = {nic.model for nic in nics if nic.compute is False and nic.model} - models
-    return [replace(nic, compute=False) if nic.up is False and nic.compute is None and nic.model in elsewhere else nic for nic in nics]
+    return [
+        replace(nic, compute=False)
+        if nic.up is False and nic.compute is None and nic.model in elsewhere
+        else nic
+        for nic in nics
+    ]
 
 
 def _group(layer: str | None, rate_bytes_per_s: float) -> str:

@@ -22,13 +22,20 @@ INSTEAD = (
 _NO_DRIVER, _NO_PERMISSION, _NO_LIBRARY, _MISMATCH = 9, 4, 12, 18
 
 
-def probe_host(sysfs_root: Path = Path("/sys"), nvml_timeout_seconds: float = NVML_TIMEOUT_SECONDS) -> HostFacts:
+def probe_host(
+    sysfs_root: Path = Path("/sys"), nvml_timeout_seconds: float = NVML_TIMEOUT_SECONDS
+) -> HostFacts:
     """The host we run on. `sysfs_root` is a sys folder beside proc and etc, or the folder above all three. BadInput where there is no GPU that can be asked."""
-    base, sysfs = (sysfs_root, "sys") if (sysfs_root / "sys").is_dir() else (sysfs_root.parent, sysfs_root.name)
+    base, sysfs = (
+        (sysfs_root, "sys") if (sysfs_root / "sys").is_dir() else (sysfs_root.parent, sysfs_root.name)
+    )
     tree = Directory(base)
     answers = _answers(tree, sysfs, nvml_timeout_seconds)
     facts, rdma = facts_of(answers), read_rdma(base if sysfs == "sys" else sysfs_root)
-    gpus = tuple(replace(gpu, numa=numa_node(tree, sysfs, gpu.pci)) if gpu.numa is None and gpu.pci else gpu for gpu in facts.gpus)
+    gpus = tuple(
+        replace(gpu, numa=numa_node(tree, sysfs, gpu.pci)) if gpu.numa is None and gpu.pci else gpu
+        for gpu in facts.gpus
+    )
     virtual = any(gpu.get("virtualization") in VIRTUALIZATION for gpu in answers.gpus)
     nic_paths, unplaced = _nic_paths(tree, sysfs, gpus, rdma.nics, virtual=virtual)
     return replace(
@@ -37,7 +44,12 @@ def probe_host(sysfs_root: Path = Path("/sys"), nvml_timeout_seconds: float = NV
         kind="probe",
         host=text(tree, "proc/sys/kernel/hostname") or socket.gethostname(),
         machine=_machine(tree),
-        platform=" ".join(filter(None, (text(tree, f"{sysfs}/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")))) or None,
+        platform=" ".join(
+            filter(
+                None, (text(tree, f"{sysfs}/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))
+            )
+        )
+        or None,
         gpus=gpus,
         nics=rdma.nics,
         nic_paths=nic_paths,
@@ -52,7 +64,9 @@ def _answers(tree: Directory, sysfs: str, timeout_seconds: float) -> NvmlAnswers
     except NvmlUnusableError as fault:
         raise BadInput(_no_gpu(tree, sysfs, fault.code)) from fault
     if not answers.gpus:
-        raise BadInput(f"the NVIDIA driver is loaded and shows no GPU ({_pci(tree, sysfs)}): a container without GPUs, or none fitted; {INSTEAD}")
+        raise BadInput(
+            f"the NVIDIA driver is loaded and shows no GPU ({_pci(tree, sysfs)}): a container without GPUs, or none fitted; {INSTEAD}"
+        )
     return answers
 
 
@@ -60,14 +74,22 @@ def _no_gpu(tree: Directory, sysfs: str, code: int) -> str:
     """What was tried and what to do."""
     driver = text(tree, "proc/driver/nvidia/version")
     version = re.search(r"\b[0-9]{3}\.[0-9]{1,3}(\.[0-9]{1,3})?\b", driver or "")
-    kernel = f"kernel driver {version[0] if version else 'of unknown version'}" if driver else "no kernel driver: /proc/driver/nvidia is absent"
+    kernel = (
+        f"kernel driver {version[0] if version else 'of unknown version'}"
+        if driver
+        else "no kernel driver: /proc/driver/nvidia is absent"
+    )
     tried = f"{kernel}; {_pci(tree, sysfs)}"
     if code == _MISMATCH:
         return f"the NVML library and the kernel driver are of different versions ({tried}): reboot after a driver upgrade; restart a container that is older"
     if code == _NO_PERMISSION:
         return f"NVML gives no permission to ask the GPUs ({tried}): run as a user who may open /dev/nvidia*, or hand these devices to the container"
     if code == _NO_LIBRARY:
-        found = "libnvidia-ml.so.1 is not found; is the container started with the NVIDIA runtime?" if driver else "libnvidia-ml.so.1 is not found"
+        found = (
+            "libnvidia-ml.so.1 is not found; is the container started with the NVIDIA runtime?"
+            if driver
+            else "libnvidia-ml.so.1 is not found"
+        )
         return f"no GPU that can be asked: {found} ({tried}); {INSTEAD}"
     if code == _NO_DRIVER:
         return f"no GPU that can be asked: NVML is installed and the driver is not loaded ({tried}); load it (modprobe nvidia), or {INSTEAD}"
@@ -98,7 +120,13 @@ def _nic_paths(
         for index, nic in enumerate(nics):
             path = pcie_distance(own, nic.pci_path) if own and nic.pci_path else None
             if path is None or (virtual and path == "PHB"):
-                path = None if gpu.numa is None or nic.numa is None else "NODE" if gpu.numa == nic.numa else "SYS"
+                path = (
+                    None
+                    if gpu.numa is None or nic.numa is None
+                    else "NODE"
+                    if gpu.numa == nic.numa
+                    else "SYS"
+                )
             if path:
                 paths[gpu.index, index] = path
             else:

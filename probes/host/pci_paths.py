@@ -26,12 +26,17 @@ def pcie_distance(a: str, b: str) -> str | None:
     'PIX'
     """
     own, other = a.split("/"), b.split("/")
-    shared = next((depth for depth, pair in enumerate(zip(own, other, strict=False)) if pair[0] != pair[1]), min(len(own), len(other)))
+    shared = next(
+        (depth for depth, pair in enumerate(zip(own, other, strict=False)) if pair[0] != pair[1]),
+        min(len(own), len(other)),
+    )
     if shared == 0:
         return None
     if shared == 1:  # only the root complex
         return "PHB"
-    below = max(len(own), len(other)) - shared - 1  # bridges between the last shared one and the farther device: a switch's own port is one
+    below = (
+        max(len(own), len(other)) - shared - 1
+    )  # bridges between the last shared one and the farther device: a switch's own port is one
     return "PIX" if below <= 1 else "PXB"
 
 
@@ -47,5 +52,6 @@ def nvidia_gpus(tree: Tree, sysfs: str) -> tuple[str, ...]:
     return tuple(
         address
         for address in entries(tree, place)
-        if text(tree, f"{place}/{address}/vendor") == _NVIDIA and (text(tree, f"{place}/{address}/class") or "").startswith(_DISPLAY)
+        if text(tree, f"{place}/{address}/vendor") == _NVIDIA
+        and (text(tree, f"{place}/{address}/class") or "").startswith(_DISPLAY)
     )

@@ -21,10 +21,14 @@ def link_faults(tree: Tree, device: str, name: str, port_bytes_per_s: float | No
         if current is not None and able and current < min(able):
             faults.append(f"{name}: PCIe {what} is {current:g}{unit} where card and slot allow {min(able):g}")
     if now[0] and now[1] and port_bytes_per_s:
-        pcie_bytes_per_s = now[0] * now[1] * 1e9 / 8  # one bit a transfer and lane; coding takes 1.5 % of it from 8 GT/s on
+        pcie_bytes_per_s = (
+            now[0] * now[1] * 1e9 / 8
+        )  # one bit a transfer and lane; coding takes 1.5 % of it from 8 GT/s on
         if pcie_bytes_per_s < port_bytes_per_s:
             of = f"{now[0]:g} GT/s x{now[1]:g} = {human_port(pcie_bytes_per_s)}"
-            faults.append(f"{name}: its PCIe link ({of}) is slower than its port ({human_port(port_bytes_per_s)})")
+            faults.append(
+                f"{name}: its PCIe link ({of}) is slower than its port ({human_port(port_bytes_per_s)})"
+            )
     return tuple(faults)
 
 

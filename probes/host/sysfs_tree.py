@@ -130,7 +130,9 @@ def read_archive(packed: bytes, name: str) -> Archive:
         with tarfile.open(fileobj=io.BytesIO(unfolded), mode="r:") as tar:
             for number, member in enumerate(tar):
                 if number >= LARGEST_MEMBERS:
-                    raise BadInput(f"{name}: more than {LARGEST_MEMBERS:,} files in it; archive sys/class/infiniband and the PCI devices it needs")
+                    raise BadInput(
+                        f"{name}: more than {LARGEST_MEMBERS:,} files in it; archive sys/class/infiniband and the PCI devices it needs"
+                    )
                 path = posixpath.normpath(member.name).lstrip("/")
                 if len(path) > _LONGEST_NAME or path.split("/")[0] in ("..", "."):
                     continue
@@ -166,7 +168,9 @@ def _unfold(packed: bytes, name: str) -> tuple[bytes, bool]:
     """The bytes of the tar, and whether a gzip stream ended early."""
     if packed[:2] != b"\x1f\x8b":
         if len(packed) > LARGEST_ARCHIVE_BYTES:
-            raise BadInput(f"{name}: an archive of {len(packed):,} bytes is more than the {LARGEST_ARCHIVE_BYTES:,} we read")
+            raise BadInput(
+                f"{name}: an archive of {len(packed):,} bytes is more than the {LARGEST_ARCHIVE_BYTES:,} we read"
+            )
         return packed, False
     parts: list[bytes] = []
     left, size = packed, 0

@@ -67,7 +67,9 @@ def devices_of(cpu: ET.Element, name: str) -> Iterator[Device]:
 def _below(element: ET.Element, above: tuple[Bridge, ...], walk: _Walk) -> Iterator[Device]:
     walk.seen += 1
     if len(above) > DEEPEST or walk.seen > MOST_DEVICES:
-        raise BadInput(f"{walk.name}: more than {DEEPEST} bridges in a row or {MOST_DEVICES:,} PCI devices below one CPU; this is no real machine")
+        raise BadInput(
+            f"{walk.name}: more than {DEEPEST} bridges in a row or {MOST_DEVICES:,} PCI devices below one CPU; this is no real machine"
+        )
     children = element.findall("pci")
     gpu = element.find("gpu")
     nets = tuple(net for nic in element.findall("nic") for net in nic.findall("net"))

@@ -30,7 +30,11 @@ def columns_of(table: Table) -> Columns:
     """The columns of a table with at least one row."""
     header = table.header or ()
     gpus = sum(name.startswith("GPU") for name in header)
-    orderly = gpus > 0 and header[:gpus] == tuple(f"GPU{gpu}" for gpu in range(gpus)) and len(set(header)) == len(header)
+    orderly = (
+        gpus > 0
+        and header[:gpus] == tuple(f"GPU{gpu}" for gpu in range(gpus))
+        and len(set(header)) == len(header)
+    )
     if not orderly:
         cause = "the header is missing" if not header else "the header is damaged"
         return _from_rows(table.rows, f"line {table.rows[0].line}: {cause}")
@@ -39,18 +43,28 @@ def columns_of(table: Table) -> Columns:
     strangers = sorted({row.name for row in table.rows} - set(header))
     if widest > len(header) or strangers or (len(header) == gpus and not table.header_ends):
         cause = f"names {len(header)} columns and the rows show others" if table.header_ends else "is cut"
-        return columns if _rows_prove(table.rows, columns) else _from_rows(table.rows, f"line {table.line}: the header {cause}", columns)
+        return (
+            columns
+            if _rows_prove(table.rows, columns)
+            else _from_rows(table.rows, f"line {table.line}: the header {cause}", columns)
+        )
     if table.header_ends or _rows_prove(table.rows, columns):
         return columns
     seen = f"{gpus} GPUs and at least {len(columns.nics)} NICs"
-    return Columns(gpus, columns.nics, (f"line {table.line}: the header is cut; it shows {seen}: whether there are more NICs is not known",))
+    return Columns(
+        gpus,
+        columns.nics,
+        (f"line {table.line}: the header is cut; it shows {seen}: whether there are more NICs is not known",),
+    )
 
 
 def _from_rows(rows: Sequence[Row], cause: str, shown: Columns | None = None) -> Columns:
     """The columns that the rows show. `cause` begins the sentences; `shown` is what a cut header names, at least."""
     widths = Counter(len(row.cells) for row in rows if not row.cut) or Counter(len(row.cells) for row in rows)
     named = 1 + max(int(row.name[3:]) for row in rows if row.name.startswith("GPU"))
-    linked = max((place + 1 for row in rows for place, word in enumerate(row.cells) if links_of(word)), default=0)
+    linked = max(
+        (place + 1 for row in rows for place, word in enumerate(row.cells) if links_of(word)), default=0
+    )
     least = max(named, linked, shown.gpus if shown else 0)
     width = max(least, *widths)
     nic_rows = [row for row in rows if not row.name.startswith("GPU")]
@@ -59,20 +73,32 @@ def _from_rows(rows: Sequence[Row], cause: str, shown: Columns | None = None) ->
     if _rows_prove(rows, columns):
         return Columns(least, nics, (), (f"{cause}; the rows show {least} GPUs and {len(nics)} NICs",))
     guess = f"taken as {least} GPUs and {len(nics)} NICs because NVLink and row names reach no further"
-    return Columns(least, nics, (f"{cause}: the number of GPUs and NICs is not proven, {guess}; compare with 'nvidia-smi -L'",))
+    return Columns(
+        least,
+        nics,
+        (f"{cause}: the number of GPUs and NICs is not proven, {guess}; compare with 'nvidia-smi -L'",),
+    )
 
 
 def _rows_prove(rows: Sequence[Row], columns: Columns) -> bool:
     """Whether every column has a row, in order, with X where it belongs, and no row is wider: then nothing is missing on either side."""
     total = len(columns.names)
     shown = [row for row in rows if len(row.cells) == total]
-    square = tuple(row.name for row in rows) == columns.names and len(shown) == total and all(row.cells[place] == "X" for place, row in enumerate(rows))
+    square = (
+        tuple(row.name for row in rows) == columns.names
+        and len(shown) == total
+        and all(row.cells[place] == "X" for place, row in enumerate(rows))
+    )
     # affinity behind the last cell: the lines are not cut on the right
-    return square and all(row.rest[:1].isdigit() or row.rest.startswith("N/A") for row in rows if row.name.startswith("GPU"))
+    return square and all(
+        row.rest[:1].isdigit() or row.rest.startswith("N/A") for row in rows if row.name.startswith("GPU")
+    )
 
 
 def _nic_names(rows: Sequence[Row], gpus: int, count: int) -> tuple[str, ...]:
     """Names by the column of X in each NIC's row; the others are numbered as the driver would."""
     names = {row.cells.index("X") - gpus: row.name for row in rows if "X" in row.cells}
     taken = set(names.values())
-    return tuple(names.get(nic, f"NIC{nic}" if f"NIC{nic}" not in taken else f"NIC{nic}?") for nic in range(count))
+    return tuple(
+        names.get(nic, f"NIC{nic}" if f"NIC{nic}" not in taken else f"NIC{nic}?") for nic in range(count)
+    )

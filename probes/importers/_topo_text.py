@@ -23,7 +23,9 @@ _ANY_NAME = re.compile(r"GPU\d{1,4}|(?!GPU)[A-Za-z][\w.-]{1,40}")
 _LABEL = re.compile(r"[ \t]{0,64}(NV\d{1,3}|SYS|NODE|PHB|PXB|PIX|SOC|X)")
 _P2P_WORD = re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\b")
 _NIC_LEGEND = re.compile(r"(NIC\d{1,4}):[ \t]{1,16}([A-Za-z][\w.-]{1,40})\s*")
-_START = re.compile(rb"(?:GPU|NIC)\d{1,4}[ \t]{1,64}(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX|SOC)\b|GPU0[ \t]{0,64}(?:GPU1\b|CPU[ \t]{1,16}Affinity)")
+_START = re.compile(
+    rb"(?:GPU|NIC)\d{1,4}[ \t]{1,64}(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX|SOC)\b|GPU0[ \t]{0,64}(?:GPU1\b|CPU[ \t]{1,16}Affinity)"
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def looks_like_topo(content: bytes) -> bool:
 
 def read_paste(content: bytes) -> Paste:
     """The tables of a text of at most LARGEST_TEXT bytes; what follows is not looked at."""
-    text = content[:LARGEST_TEXT].decode("utf-8", errors="replace").replace("\xa0", " ").replace("|", " ")  # Markdown
+    text = (
+        content[:LARGEST_TEXT].decode("utf-8", errors="replace").replace("\xa0", " ").replace("|", " ")
+    )  # Markdown
     tables: list[Table] = []
     devices: dict[str, str] = {}
     lines = text.split("\n")
@@ -129,7 +133,13 @@ def _header(line: str, number: int) -> Table | None:
         return None
     whole = affinity is not None and len(words) <= len(names)
     rest = line[affinity.end() :] if affinity else ""
-    return Table(number, tuple(names), whole, bool(re.search(r"NUMA\s{1,16}Affinity", rest)), bool(re.search(r"GPU\s{1,16}NUMA", rest)))
+    return Table(
+        number,
+        tuple(names),
+        whole,
+        bool(re.search(r"NUMA\s{1,16}Affinity", rest)),
+        bool(re.search(r"GPU\s{1,16}NUMA", rest)),
+    )
 
 
 def _row(line: str, number: int, header: tuple[str, ...] | None, *, cut: bool) -> Row | None:
@@ -144,10 +154,14 @@ def _row(line: str, number: int, header: tuple[str, ...] | None, *, cut: bool) -
     cells: list[str] = []
     while match := _LABEL.match(line, place):
         word, after = match[1], line[match.end() : match.end() + 1]
-        if word.startswith("NV") and (not 1 <= int(word[2:]) <= MOST_NVLINKS or (after and after in "0123456789-,")):
+        if word.startswith("NV") and (
+            not 1 <= int(word[2:]) <= MOST_NVLINKS or (after and after in "0123456789-,")
+        ):
             break  # glued to the CPU list behind it: 'NV180-55' could be 18 or 1
         if word.startswith("NV") and not after:
-            return Row(number, named, tuple(cells), "", cut) if cells else None  # 'NV1' may be what is left of 'NV18'
+            return (
+                Row(number, named, tuple(cells), "", cut) if cells else None
+            )  # 'NV1' may be what is left of 'NV18'
         cells.append("SYS" if word == "SOC" else word)  # SOC: what drivers before 2017 called it
         place = match.end()
     return Row(number, named, tuple(cells), line[place:].strip(), cut) if cells else None

@@ -11,19 +11,41 @@ from probes.fabric.switch_chains import chain_facts
 # Closest to the host first. A label that names the host's own machine says nothing about switches and is not here.
 _NAMED_LAYERS = (
     ("cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block"),
-    ("oci.oraclecloud.com/rdma.local_block_id", "oci.oraclecloud.com/rdma.network_block_id", "oci.oraclecloud.com/rdma.hpc_island_id"),
-    ("network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine", "network.topology.nvidia.com/core"),
+    (
+        "oci.oraclecloud.com/rdma.local_block_id",
+        "oci.oraclecloud.com/rdma.network_block_id",
+        "oci.oraclecloud.com/rdma.hpc_island_id",
+    ),
+    (
+        "network.topology.nvidia.com/leaf",
+        "network.topology.nvidia.com/spine",
+        "network.topology.nvidia.com/core",
+    ),
 )
-_NUMBERED_LAYERS = ((re.compile(r"topology\.k8s\.aws/network-node-layer-(\d{1,2})"), -1), (re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})"), 1))
-_DOMAINS = ("nvidia.com/gpu.clique", "accelerator.topograph.run/domain", "network.topology.nvidia.com/accelerator")
+_NUMBERED_LAYERS = (
+    (re.compile(r"topology\.k8s\.aws/network-node-layer-(\d{1,2})"), -1),
+    (re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})"), 1),
+)
+_DOMAINS = (
+    "nvidia.com/gpu.clique",
+    "accelerator.topograph.run/domain",
+    "network.topology.nvidia.com/accelerator",
+)
 _NO_VALUE = ("", "none", "null", "unknown", "no-imds-data", "not-available", "-")
-_WORDS = (b"topology.k8s.aws/network-node-layer-", b"fabric.topograph.run/tier-", b'"NetworkNodes"', *(key.encode() for key in _DOMAINS))
+_WORDS = (
+    b"topology.k8s.aws/network-node-layer-",
+    b"fabric.topograph.run/tier-",
+    b'"NetworkNodes"',
+    *(key.encode() for key in _DOMAINS),
+)
 _WORDS += tuple(key.encode() for keys in _NAMED_LAYERS for key in keys)
 
 
 def recognise(content: bytes, name: str) -> bool:
     """Whether it is JSON that holds one of the labels."""
-    return content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") and any(word in content for word in _WORDS)
+    return content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") and any(
+        word in content for word in _WORDS
+    )
 
 
 def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
@@ -67,7 +89,11 @@ def _instance(entry: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...
     nodes, block = entry.get("NetworkNodes") or [], entry.get("CapacityBlockId")
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise BadInput(f"{where}: NetworkNodes is {str(nodes)[:60]!r}; expected a list of names")
-    return _name(entry["InstanceId"], where), tuple(reversed(nodes)), block if isinstance(block, str) and block else None
+    return (
+        _name(entry["InstanceId"], where),
+        tuple(reversed(nodes)),
+        block if isinstance(block, str) and block else None,
+    )
 
 
 def _node(entry: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], str | None]:
@@ -77,7 +103,11 @@ def _node(entry: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], s
     labels: Any = next((source[key] for key in ("labels", "Topology", "Labels") if key in source), {})
     if not isinstance(labels, dict):
         raise BadInput(f"{where}: the labels are {str(labels)[:40]!r}; expected a mapping")
-    told = {key: label for key, label in labels.items() if isinstance(label, str) and label.lower() not in _NO_VALUE}
+    told = {
+        key: label
+        for key, label in labels.items()
+        if isinstance(label, str) and label.lower() not in _NO_VALUE
+    }
     return _name(host, where), _chain(told), next((told[key] for key in _DOMAINS if key in told), None)
 
 

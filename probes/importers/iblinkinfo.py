@@ -11,9 +11,13 @@ from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import normal_guid
 
 _BLOCK = re.compile(r"(CA|Switch|Router):\s{1,9}(?:(0x[0-9a-fA-F]{1,16})\s{1,9})?(.{1,200}):")
-_OWN = re.compile(r'(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(?:"([^"]{0,200})"\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[')
+_OWN = re.compile(
+    r'(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(?:"([^"]{0,200})"\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\['
+)
 _UP = re.compile(r"(\d{1,2})X\s{1,20}(\d{1,4}(?:\.\d{1,6})?) Gbps\s{1,9}(\w{1,20})/\s{0,9}(\w{1,20})")
-_FAR = re.compile(r'\s{0,20}(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[[^\]]{0,9}\]\s{0,9}"([^"]{0,200})"')
+_FAR = re.compile(
+    r'\s{0,20}(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[[^\]]{0,9}\]\s{0,9}"([^"]{0,200})"'
+)
 _ARROW = b"==>"
 
 
@@ -26,7 +30,9 @@ def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     """The subnet. Boxes are told apart by LID, since a block of a switch names its neighbours by LID and name alone."""
     seen = _scan(content.decode("utf-8-sig", "replace"))
     if not seen.rates:
-        raise BadInput(f"{name}: no active link in it ({seen.down} are down, {len(seen.broken)} lines cannot be read); run iblinkinfo where the subnet is up")
+        raise BadInput(
+            f"{name}: no active link in it ({seen.down} are down, {len(seen.broken)} lines cannot be read); run iblinkinfo where the subnet is up"
+        )
     keys = seen.keys()
     cables, differ = [], 0
     for ends, rates in seen.rates.items():
@@ -39,15 +45,21 @@ def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     if len(seen.slow) > 20:
         warnings.append(f"... and {len(seen.slow) - 20} more links that are slow or not active")
     if seen.broken:
-        unknown.append(f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: the text may be cut short, and links be missing")
+        unknown.append(
+            f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: the text may be cut short, and links be missing"
+        )
     absent = sorted(seen.described[lid] for lid in set(seen.described) - seen.own)
     if absent:
         unknown.append(
             f"{len(absent)} switches or adapters are named by a neighbour but have no block: {', '.join(absent[:10])}; links between them may be missing"
         )
-    one_sided = sum(len(rates) == 1 and {lid for lid, _ in ends} <= seen.own for ends, rates in seen.rates.items())
+    one_sided = sum(
+        len(rates) == 1 and {lid for lid, _ in ends} <= seen.own for ends, rates in seen.rates.items()
+    )
     if one_sided:
-        unknown.append(f"{one_sided} links are told by one end only although the other has a block too: the text may be cut short")
+        unknown.append(
+            f"{one_sided} links are told by one end only although the other has a block too: the text may be cut short"
+        )
     if differ:
         warnings.append(f"{differ} cables have another rate at each end: the lower is taken")
     return (replace(facts, unknown=tuple(unknown), warnings=tuple(warnings)),)
@@ -122,5 +134,7 @@ def _link(seen: _Seen, kind: str, described: str, line: str) -> bool:
     seen.rates.setdefault((min(ends), max(ends)), []).append(signal_bytes_per_s(state[1], state[2]))
     could = re.search(r"\( ?Could be ([^)]{1,40})\)", line[far.end() :])
     if could:
-        seen.slow.append(f"{seen.described[lid]} port {own[4]} to {far[4]}: runs at {state[1]}X {state[2]} Gbps and could be {could[1].strip()}")
+        seen.slow.append(
+            f"{seen.described[lid]} port {own[4]} to {far[4]}: runs at {state[1]}X {state[2]} Gbps and could be {could[1].strip()}"
+        )
     return True

@@ -10,8 +10,12 @@ from probes.base.port_rates import lanes_bytes_per_s
 from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
 from probes.fabric.naming import is_aggregation, normal_guid
 
-_BOX = re.compile(r'(Switch|Ca|Rt)\s{1,20}(\d{1,4})\s{1,20}"[SHR]-([0-9a-fA-F]{1,16})"\s{0,40}#\s{0,9}"([^"]{0,200})"')
-_PORT = re.compile(r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?(?:\(([0-9a-fA-F]{1,16})\))?\s{1,40}"([SHR])-([0-9a-fA-F]{1,16})"\[(\d{1,4})\](?:\[ext \d{1,4}\])?')
+_BOX = re.compile(
+    r'(Switch|Ca|Rt)\s{1,20}(\d{1,4})\s{1,20}"[SHR]-([0-9a-fA-F]{1,16})"\s{0,40}#\s{0,9}"([^"]{0,200})"'
+)
+_PORT = re.compile(
+    r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?(?:\(([0-9a-fA-F]{1,16})\))?\s{1,40}"([SHR])-([0-9a-fA-F]{1,16})"\[(\d{1,4})\](?:\[ext \d{1,4}\])?'
+)
 _PORT_GUID = re.compile(r"\s{0,9}\(([0-9a-fA-F]{1,16})\)")
 _NAME = re.compile(r'"([^"]{0,200})"')
 _RATE = re.compile(r"\blid \d{1,9} (\d{1,2}x[A-Z0-9]{1,6})\b")
@@ -33,16 +37,24 @@ def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     if not any(box.is_switch for box in boxes.values()):
         first = next((box.description for box in boxes.values()), "none")
         why = "its port is not connected, or the subnet is not up; run ibnetdiscover on a host with an active InfiniBand port"
-        raise BadInput(f"{name}: line {seen.first_line}: adapters ({first!r} first of {len(boxes)}) and no switch: {why}")
+        raise BadInput(
+            f"{name}: line {seen.first_line}: adapters ({first!r} first of {len(boxes)}) and no switch: {why}"
+        )
     if not seen.told:
-        raise BadInput(f"{name}: {len(boxes)} switches or adapters and no cable that can be read; the text may be cut short")
+        raise BadInput(
+            f"{name}: {len(boxes)} switches or adapters and no cable that can be read; the text may be cut short"
+        )
     cables, doubts = _cables(seen)
     facts = fabric_facts(boxes, cables, name, "ibnetdiscover")
     warnings = [*facts.warnings, *doubts]
     hidden = [box for box in boxes.values() if is_aggregation(box.description)]
     if hidden:
         warnings.append(f"{len(hidden)} aggregation units (SHARP) inside switches are no hosts: left out")
-    unlinked = sorted(box.description for key, box in seen.boxes.items() if key not in seen.linked and not is_aggregation(box.description))
+    unlinked = sorted(
+        box.description
+        for key, box in seen.boxes.items()
+        if key not in seen.linked and not is_aggregation(box.description)
+    )
     if unlinked:
         warnings.append(f"{len(unlinked)} switches or adapters have no cable: {', '.join(unlinked[:10])}")
     return (replace(facts, unknown=(*facts.unknown, *_missing(seen)), warnings=tuple(warnings)),)
@@ -116,20 +128,32 @@ def _cables(seen: _Seen) -> tuple[list[Cable], list[str]]:
 
 def _missing(seen: _Seen) -> list[str]:
     """What a cut or a repetition took from the counts."""
-    absent = [box.description for key, box in seen.named.items() if key not in seen.boxes and not is_aggregation(box.description)]
+    absent = [
+        box.description
+        for key, box in seen.named.items()
+        if key not in seen.boxes and not is_aggregation(box.description)
+    ]
     unknown = []
     if absent:
         unknown.append(
             f"{len(absent)} switches or adapters are named by a neighbour but have no block of their own: the text is cut short, counts are lower bounds"
         )
-    one_sided = sum(len(rates) < len({box for box, _ in ends if box in seen.boxes}) for ends, rates in seen.told.items())
+    one_sided = sum(
+        len(rates) < len({box for box, _ in ends if box in seen.boxes}) for ends, rates in seen.told.items()
+    )
     if one_sided:
-        unknown.append(f"{one_sided} cables are told by one end only although the other has a block too: the text may be cut short, counts are lower bounds")
+        unknown.append(
+            f"{one_sided} cables are told by one end only although the other has a block too: the text may be cut short, counts are lower bounds"
+        )
     crossed = sum(count > 1 for count in Counter(end for ends in seen.told for end in ends).values())
     if crossed:
-        unknown.append(f"{crossed} ports have more than one cable: output of several runs may be mixed, counts are too high")
+        unknown.append(
+            f"{crossed} ports have more than one cable: output of several runs may be mixed, counts are too high"
+        )
     if seen.broken:
-        unknown.append(f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: cables may be missing")
+        unknown.append(
+            f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: cables may be missing"
+        )
     if seen.twice:
         unknown.append(f"{len(seen.twice)} switches or adapters have two blocks: two runs in one file?")
     return unknown

@@ -10,19 +10,26 @@ from probes.base.port_rates import port_bytes_per_s
 from probes.fabric.naming import normal_guid
 from probes.host.adapters import mark_fabric, port_fact
 
-_DEVICE = re.compile(r"^[> \t]*(?:([\w.-]{1,255}):[ \t]{1,4})?(?:CA|Infiniband device) '([^'\r\n]{1,64})'(?: port (\d{1,3}) status:)?[ \t\r]*$", re.MULTILINE)
+_DEVICE = re.compile(
+    r"^[> \t]*(?:([\w.-]{1,255}):[ \t]{1,4})?(?:CA|Infiniband device) '([^'\r\n]{1,64})'(?: port (\d{1,3}) status:)?[ \t\r]*$",
+    re.MULTILINE,
+)
 _PORT = re.compile(r"Port (\d{1,3}):")
 _FIELD = re.compile(r"([A-Za-z_ ]{1,40}):\s*(.*)")
 _PANIC = re.compile(r"ibpanic: .{0,200}")
 _PANIC_DEVICE = re.compile(r"IB device '([^']{1,64})'")
-_PAIR = re.compile(r"^VM_hostname[ \t]+(\S{1,255})[ \t\r]*\n[ \t]*(?:0x)?([0-9a-fA-F]{16})[ \t\r]*$", re.MULTILINE)
+_PAIR = re.compile(
+    r"^VM_hostname[ \t]+(\S{1,255})[ \t\r]*\n[ \t]*(?:0x)?([0-9a-fA-F]{16})[ \t\r]*$", re.MULTILINE
+)
 _LAYERS = ("InfiniBand", "Ethernet")
 _WORDS = ("CA '", "Infiniband device '", "VM_hostname ")
 
 
 def recognise(content: bytes, name: str) -> bool:
     """Whether it holds a device line of ibstat or ibstatus, or a list of host names and GUIDs."""
-    return any(word.encode() in content for word in _WORDS) and bool(_DEVICE.search(_text(content)) or _is_list(content))
+    return any(word.encode() in content for word in _WORDS) and bool(
+        _DEVICE.search(_text(content)) or _is_list(content)
+    )
 
 
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
@@ -34,10 +41,22 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     facts = [_host(host, _lines_of(host, text), name) for host in hosts]
     lost = sum(text.count(word) for word in _WORDS[:2]) - sum(1 for _ in _DEVICE.finditer(text))
     if lost > 0:
-        facts[0] = replace(facts[0], unknown=(*facts[0].unknown, f"{lost} lines name a device in a way that cannot be read: adapters are missing"))
+        facts[0] = replace(
+            facts[0],
+            unknown=(
+                *facts[0].unknown,
+                f"{lost} lines name a device in a way that cannot be read: adapters are missing",
+            ),
+        )
     last = text.rstrip().rpartition("\n")[2].lstrip("> \t")
     if "CA '".startswith(last) or (last.startswith("CA '") and not _DEVICE.match(last)):
-        facts[-1] = replace(facts[-1], unknown=(*facts[-1].unknown, f"the text ends in {last[:40]!r}: adapters from there on are missing"))
+        facts[-1] = replace(
+            facts[-1],
+            unknown=(
+                *facts[-1].unknown,
+                f"the text ends in {last[:40]!r}: adapters from there on are missing",
+            ),
+        )
     return tuple(facts)
 
 
@@ -73,11 +92,19 @@ def _host(host: str | None, lines: Iterable[tuple[int, str]], name: str) -> Host
             found.append(_nic(device.name, number if device.name in several else None, words))
         declared = device.fields.get("number of ports", str(len(device.ports)))
         if declared != str(len(device.ports)):
-            unknown.append(f"{device.name} (line {device.line}) says it has {declared} ports; {len(device.ports)} are shown: the text may be cut short")
+            unknown.append(
+                f"{device.name} (line {device.line}) says it has {declared} ports; {len(device.ports)} are shown: the text may be cut short"
+            )
     for panic in panics:
         missing = _PANIC_DEVICE.search(panic)
-        unknown.append(f"ibstat stopped early ({panic}): {missing[1] if missing else 'what follows'} is not shown")
-    kind = "ibstatus" if any("default gid" in fields for device in devices for fields in device.ports.values()) else "ibstat"
+        unknown.append(
+            f"ibstat stopped early ({panic}): {missing[1] if missing else 'what follows'} is not shown"
+        )
+    kind = (
+        "ibstatus"
+        if any("default gid" in fields for device in devices for fields in device.ports.values())
+        else "ibstat"
+    )
     nics, warnings = mark_fabric(found)
     return HostFacts(name, kind, "imported", host, nics=nics, unknown=tuple(unknown), warnings=warnings)
 
@@ -105,7 +132,9 @@ def _devices(lines: Iterable[tuple[int, str]], name: str) -> tuple[list[_Device]
             key = found[1].strip().lower()
             key = {"link_layer": "link layer", "phys state": "physical state"}.get(key, key)
             if key == "node guid" and key in devices[-1].fields:
-                devices[-1].fields["second node guid"] = found[2]  # the line that begins another device is missing
+                devices[-1].fields["second node guid"] = found[
+                    2
+                ]  # the line that begins another device is missing
             target.setdefault(key, found[2].strip())
     return devices, panics
 
@@ -113,24 +142,40 @@ def _devices(lines: Iterable[tuple[int, str]], name: str) -> tuple[list[_Device]
 def _doubts(device: _Device, words: dict[str, str]) -> list[str]:
     where = f"{device.name} (line {device.line})"
     if "second node guid" in words:
-        return [f"{where} has two node GUIDs: the line that begins another adapter is missing, and so is that adapter"]
+        return [
+            f"{where} has two node GUIDs: the line that begins another adapter is missing, and so is that adapter"
+        ]
     missing = [word for word in ("state", "rate", "link layer") if word not in words]
     layer = words.get("link layer", "")
     if missing or any(known != layer and known.startswith(layer) for known in _LAYERS):
-        return [f"{where} is not whole ({', '.join(missing) or 'link layer'} missing): the text may be cut short there, and adapters after it missing"]
-    return [] if layer in _LAYERS else [f"{where}: the link layer {layer[:40]!r} is neither InfiniBand nor Ethernet"]
+        return [
+            f"{where} is not whole ({', '.join(missing) or 'link layer'} missing): the text may be cut short there, and adapters after it missing"
+        ]
+    return (
+        []
+        if layer in _LAYERS
+        else [f"{where}: the link layer {layer[:40]!r} is neither InfiniBand nor Ethernet"]
+    )
 
 
 def _nic(device: str, number: str | None, words: dict[str, str]) -> NicFact:
     """`number` where the device has several ports."""
-    state, physical = (words[key].split(":")[-1].strip() if key in words else None for key in ("state", "physical state"))
+    state, physical = (
+        words[key].split(":")[-1].strip() if key in words else None for key in ("state", "physical state")
+    )
     layer = words.get("link layer")
     gid = words.get("default gid", "")
-    own = normal_guid("".join(gid.split(":")[4:])) if gid.count(":") == 7 else normal_guid(words.get("port guid", ""))
+    own = (
+        normal_guid("".join(gid.split(":")[4:]))
+        if gid.count(":") == 7
+        else normal_guid(words.get("port guid", ""))
+    )
     nic = NicFact(
         device if number is None else f"{device}:{number}",
         device=None if number is None else device,
-        rate_bytes_per_s=port_bytes_per_s(words.get("rate", "")) if layer is not None else None,  # the line before may be cut: 40 of 400
+        rate_bytes_per_s=port_bytes_per_s(words.get("rate", ""))
+        if layer is not None
+        else None,  # the line before may be cut: 40 of 400
         link_layer=layer if layer in _LAYERS else None,
         guid=own or normal_guid(words.get("node guid", "")),
         model=words.get("ca type") or None,
@@ -151,7 +196,9 @@ def _read_list(text: str, name: str) -> tuple[HostFacts, ...]:
         raise BadInput(f"{name}: a host name appears twice in the list; name every host once")
     unknown = "the list gives names and port GUIDs alone: no rates, states or other adapters"
     facts = HostFacts(name, "guid-list", "imported", unknown=(unknown,))
-    return tuple(replace(facts, host=host, nics=(NicFact(guid.lower(), guid=guid.lower()),)) for host, guid in pairs)
+    return tuple(
+        replace(facts, host=host, nics=(NicFact(guid.lower(), guid=guid.lower()),)) for host, guid in pairs
+    )
 
 
 def _is_list(content: bytes) -> bool:

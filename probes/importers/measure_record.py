@@ -19,6 +19,8 @@ def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, measure again") from error
+        raise BadInput(
+            f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, measure again"
+        ) from error
     measurement = measurement_from_dict(parse_json(text, name), name)
     return tuple(replace(facts, source=f"{facts.source}, {measurement.taken}") for facts in measurement.facts)

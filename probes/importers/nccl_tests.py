@@ -12,8 +12,15 @@ from probes.measure.nccl_table import Device, Half, Row, Table, facts_of
 from probes.measure.nccl_text import tables_of
 
 LARGEST_BYTES = 32 << 20
-_MARKS = (b"# Collective test starting", b"# nccl-tests version", b"# Avg bus bandwidth", b"# Out of bounds values")
-_BARE_ROW = re.compile(rb"\d{4,15} {1,20}\d{1,15} {1,20}(?:float|half|bfloat16|double|int8|uint8|int32) {1,20}(?:none|sum|max|min|prod|avg) {1,20}-1\b")
+_MARKS = (
+    b"# Collective test starting",
+    b"# nccl-tests version",
+    b"# Avg bus bandwidth",
+    b"# Out of bounds values",
+)
+_BARE_ROW = re.compile(
+    rb"\d{4,15} {1,20}\d{1,15} {1,20}(?:float|half|bfloat16|double|int8|uint8|int32) {1,20}(?:none|sum|max|min|prod|avg) {1,20}-1\b"
+)
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -22,13 +29,19 @@ def recognise(content: bytes, name: str) -> bool:
     start = content[:1].strip() or content[:4096].lstrip()[:1]
     if start == b"{":
         return b'"bus_bw"' in content or (b'"nccl_version"' in content and b'"results"' in content)
-    return (b"algbw" in content and b"busbw" in content) or any(mark in content for mark in _MARKS) or bool(_BARE_ROW.search(content[: 1 << 20]))
+    return (
+        (b"algbw" in content and b"busbw" in content)
+        or any(mark in content for mark in _MARKS)
+        or bool(_BARE_ROW.search(content[: 1 << 20]))
+    )
 
 
 def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
     """The runs in the file, in order. BadInput where none of their rows can be used: it says why."""
     if len(content) > LARGEST_BYTES:
-        raise BadInput(f"{name}: {len(content):,} bytes are too many for a result of nccl-tests; run it with NCCL_DEBUG=WARN, or cut the log lines out")
+        raise BadInput(
+            f"{name}: {len(content):,} bytes are too many for a result of nccl-tests; run it with NCCL_DEBUG=WARN, or cut the log lines out"
+        )
     text = content.decode("utf-8-sig", errors="replace")
     hint, failures = PurePath(name).name, tuple[str, ...]()
     if text.lstrip().startswith("{"):
@@ -40,7 +53,9 @@ def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
     lost = tuple(warning for one in facts if not one.samples for warning in one.warnings)
     if not usable:
         said = next(iter((*failures, *reversed(lost))), "it has no result rows")
-        raise BadInput(f"{name}: no row of results can be used ({said}); run the test again and give its whole output")
+        raise BadInput(
+            f"{name}: no row of results can be used ({said}); run the test again and give its whole output"
+        )
     return (replace(usable[0], warnings=(*usable[0].warnings, *lost)), *usable[1:])
 
 
@@ -49,7 +64,9 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{name}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}); the run may have been cut short") from None
+        raise BadInput(
+            f"{name}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}); the run may have been cut short"
+        ) from None
     except (ValueError, RecursionError):
         raise BadInput(f"{name}: not JSON as nccl-tests writes it; run the test again with -J") from None
     if not isinstance(data, dict) or not isinstance(data.get("results"), list):
@@ -70,12 +87,23 @@ def _table(data: dict[str, Any], name: str, hint: str) -> Table:
     if average is None or not data.get("end_time"):
         warnings.append("the run did not come to its end")
     if _mapping(data.get("out_of_bounds")).get("okay") in ("false", False):
-        warnings.append("the run itself says that values arrived wrong; do not plan with it before that is understood")
+        warnings.append(
+            "the run itself says that values arrived wrong; do not plan with it before that is understood"
+        )
     if any(_sequence(data.get("errors"))):
         warnings.append("the run reports errors of its own")
     program = next((PurePath(str(word)).name for word in _sequence(data.get("args"))), None)
     date = str(data["start_time"])[:10] if re.match(r"\d{4}-\d\d-\d\d", str(data.get("start_time"))) else None
-    return Table(name, hint, program, tuple(rows), _devices(_mapping(data.get("config"))), _times(average, 1e9), date, tuple(warnings))
+    return Table(
+        name,
+        hint,
+        program,
+        tuple(rows),
+        _devices(_mapping(data.get("config"))),
+        _times(average, 1e9),
+        date,
+        tuple(warnings),
+    )
 
 
 def _row(entry: Any, where: str) -> Row | None:
@@ -84,13 +112,19 @@ def _row(entry: Any, where: str) -> Row | None:
     size, count = entry.get("size"), entry.get("count")
     if not (_is_count(size) and _is_count(count)):
         return None
-    halves = [_half(_mapping(entry.get(key)), in_place=key == "in_place") for key in ("out_of_place", "in_place")]
+    halves = [
+        _half(_mapping(entry.get(key)), in_place=key == "in_place") for key in ("out_of_place", "in_place")
+    ]
     found = tuple(half for half in halves if half is not None)
     return Row(where, size, count, str(entry.get("type")), str(entry.get("redop")), found) if found else None
 
 
 def _half(entry: dict[str, Any], *, in_place: bool) -> Half | None:
-    seconds, algbw, busbw = _times(entry.get("time", entry.get("cpu_time")), 1e-6), _times(entry.get("alg_bw"), 1e9), _times(entry.get("bus_bw"), 1e9)
+    seconds, algbw, busbw = (
+        _times(entry.get("time", entry.get("cpu_time")), 1e-6),
+        _times(entry.get("alg_bw"), 1e9),
+        _times(entry.get("bus_bw"), 1e9),
+    )
     if seconds is None or algbw is None or busbw is None:
         return None
     wrong = _times(entry.get("nwrong"), 1)
@@ -124,4 +158,8 @@ def _is_count(value: Any) -> bool:
 
 def _times(value: Any, scale: float) -> float | None:
     """A figure in SI, None where there is none."""
-    return value * scale if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15 else None
+    return (
+        value * scale
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15
+        else None
+    )

@@ -29,12 +29,19 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     """The hosts of the file. BadInput where it is not whole XML, has a DTD, is a graph dump, or shows no GPU."""
     root = _parse(content, name)
     if root.tag == "graphs":
-        raise BadInput(f"{name}: is a graph dump (NCCL_GRAPH_DUMP_FILE), which holds no machine; give the file of NCCL_TOPO_DUMP_FILE")
+        raise BadInput(
+            f"{name}: is a graph dump (NCCL_GRAPH_DUMP_FILE), which holds no machine; give the file of NCCL_TOPO_DUMP_FILE"
+        )
     if root.tag != "system":
         raise BadInput(f"{name}: the XML begins with <{root.tag[:40]}>, not with NCCL's <system>")
     cpus = root.findall("cpu")
     hashes = list(dict.fromkeys(cpu.get("host_hash", "") for cpu in cpus))
-    hosts = [_host([cpu for cpu in cpus if cpu.get("host_hash", "") == key], key if len(hashes) > 1 else None, name) for key in hashes]
+    hosts = [
+        _host(
+            [cpu for cpu in cpus if cpu.get("host_hash", "") == key], key if len(hashes) > 1 else None, name
+        )
+        for key in hashes
+    ]
     if not any(host.gpus for host in hosts):
         raise BadInput(f"{name}: shows no GPU (no <gpu>, no <pci> of class 0x03 or 0x12 below a <cpu>)")
     return tuple(hosts)
@@ -42,7 +49,9 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
 
 def _parse(content: bytes, name: str) -> ET.Element:
     if len(content) > LARGEST_XML:
-        raise BadInput(f"{name}: {len(content):,} bytes are more than the {LARGEST_XML:,} of any NCCL topology file")
+        raise BadInput(
+            f"{name}: {len(content):,} bytes are more than the {LARGEST_XML:,} of any NCCL topology file"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -76,7 +85,9 @@ def _host(cpus: list[ET.Element], host: str | None, name: str) -> HostFacts:
         raise BadInput(f"{name}: {len(gpus)} GPUs and {len(nics)} NICs on one host; {most}")
     twice = sorted({gpu.pci for gpu in gpus if sum(other.pci == gpu.pci for other in gpus) > 1})
     if twice:
-        raise BadInput(f"{name}: the GPU {twice[0]!r} is in the file twice; how many GPUs the host has cannot be told")
+        raise BadInput(
+            f"{name}: the GPU {twice[0]!r} is in the file twice; how many GPUs the host has cannot be told"
+        )
     dump = any(device.gpu is not None for device in gpus)
     domains = _domains(gpus, name) if dump else None
     if gpus and domains is None:
@@ -85,12 +96,32 @@ def _host(cpus: list[ET.Element], host: str | None, name: str) -> HostFacts:
     facts = tuple(_gpu(index, device, name) for index, device in enumerate(gpus))
     gpu_paths = {(i, j): between(gpus[i], gpus[j]) for i, j in combinations(range(len(gpus)), 2)}
     if domains:
-        gpu_paths |= {pair: f"NV{links}" for pair in gpu_paths if (links := _shared_links(pair, gpus, domains))}
-    nic_paths = {(i, j): between(gpu, nic) for i, gpu in enumerate(gpus) for j, nic in enumerate(nic_devices) if nic is not None}
+        gpu_paths |= {
+            pair: f"NV{links}" for pair in gpu_paths if (links := _shared_links(pair, gpus, domains))
+        }
+    nic_paths = {
+        (i, j): between(gpu, nic)
+        for i, gpu in enumerate(gpus)
+        for j, nic in enumerate(nic_devices)
+        if nic is not None
+    }
     kind, groups = (domains.kind, domains.domains) if domains else (None, None)
     unknown += domains.unknown if domains else []
     warnings += domains.warnings if domains else []
-    return HostFacts(name, KIND, "imported", host, facts, nics, gpu_paths, nic_paths, kind, groups, tuple(unknown), tuple(warnings))
+    return HostFacts(
+        name,
+        KIND,
+        "imported",
+        host,
+        facts,
+        nics,
+        gpu_paths,
+        nic_paths,
+        kind,
+        groups,
+        tuple(unknown),
+        tuple(warnings),
+    )
 
 
 def _gpu_devices(devices: list[Device], warnings: list[str]) -> list[Device]:
@@ -100,7 +131,9 @@ def _gpu_devices(devices: list[Device], warnings: list[str]) -> list[Device]:
         return sorted((device for device in devices if device.is_gpu_class), key=lambda device: device.pci)
     bare = [device.pci for device in devices if device.is_gpu_class and device.gpu is None]
     if bare:
-        warnings.append(f"GPUs without a <gpu> entry are left out, the job did not use them: {', '.join(bare[:8])}")
+        warnings.append(
+            f"GPUs without a <gpu> entry are left out, the job did not use them: {', '.join(bare[:8])}"
+        )
     numbers = [_number(device.gpu.get("dev"), -1) for device in used if device.gpu is not None]
     if sorted(numbers) != list(range(len(numbers))):
         told = ", ".join(map(str, sorted(numbers)))
@@ -115,7 +148,14 @@ def _gpu(index: int, device: Device, name: str) -> GpuFact:
     links = sum(link.count for link in _links(device, name)) if device.gpu is not None else None
     chip = device.gpu.get("gcn", "") if device.gpu is not None else ""  # RCCL names the chip, NCCL nothing
     model = f"AMD {chip}" if re.fullmatch(r"gfx[0-9a-f]{3,6}", chip) else None
-    return GpuFact(index, model, pci=device.pci, numa=device.numa, nvlinks=links, pcie_bytes_per_s=pcie_bytes_per_s(device))
+    return GpuFact(
+        index,
+        model,
+        pci=device.pci,
+        numa=device.numa,
+        nvlinks=links,
+        pcie_bytes_per_s=pcie_bytes_per_s(device),
+    )
 
 
 def _links(device: Device, name: str) -> list[_Link]:
@@ -126,7 +166,9 @@ def _links(device: Device, name: str) -> list[_Link]:
     for element in (*device.gpu.iter("nvlink"), *device.gpu.iter("xgmi")):
         count = _number(element.get("count"), 0)
         if not 1 <= count <= 36:
-            raise BadInput(f"{name}: GPU {device.pci}: a link count of {element.get('count')!r}; a GPU has 1 to 36 links to one far end")
+            raise BadInput(
+                f"{name}: GPU {device.pci}: a link count of {element.get('count')!r}; a GPU has 1 to 36 links to one far end"
+            )
         target, far = element.get("target", "").lower(), element.get("tclass", "").lower()
         found.append(_Link(target, count, to_switch=far.startswith("0x0680") or target.startswith("fffffff")))
     return found
@@ -159,7 +201,11 @@ def _shared_links(pair: tuple[int, int], gpus: list[Device], domains: Domains) -
         return 0
     if domains.kind == "switch":
         return min(domains.links[a] or 0, domains.links[b] or 0)
-    counts = [link.count for link in (*_links(gpus[a], ""), *_links(gpus[b], "")) if link.target in {gpus[a].pci, gpus[b].pci}]
+    counts = [
+        link.count
+        for link in (*_links(gpus[a], ""), *_links(gpus[b], ""))
+        if link.target in {gpus[a].pci, gpus[b].pci}
+    ]
     return max(counts, default=0)
 
 
@@ -170,13 +216,18 @@ def _nics(devices: list[Device], warnings: list[str]) -> tuple[tuple[NicFact, ..
         for net in device.nets:
             key = net.get("name", "?"), net.get("guid", "")
             nic, before = nics.get(key, (_nic(net, device), device))
-            nics[key] = nic, before if before is not None and before.cpu == device.cpu else None  # repeated under every CPU: it has no place
+            nics[key] = (
+                nic,
+                before if before is not None and before.cpu == device.cpu else None,
+            )  # repeated under every CPU: it has no place
     if not nics:
         bare = [device for device in devices if device.is_nic_class]
         return tuple(NicFact(device.pci, pci=device.pci, numa=device.numa) for device in bare), [*bare]
     left_out = [nic.name for nic, _ in nics.values() if nic.compute is False]
     if left_out:
-        warnings.append(f"virtual and slow interfaces are not for expert traffic: {', '.join(left_out[:8])}{' ...' if len(left_out) > 8 else ''}")
+        warnings.append(
+            f"virtual and slow interfaces are not for expert traffic: {', '.join(left_out[:8])}{' ...' if len(left_out) > 8 else ''}"
+        )
     return tuple(nic for nic, _ in nics.values()), [device for _, device in nics.values()]
 
 
@@ -189,7 +240,11 @@ def _nic(net: ET.Element, device: Device) -> NicFact:
     rate = speed_mbps * 1e6 / 8 if speed_mbps > 0 else None
     guid = net.get("guid", "0x0")
     fact = NicFact(name, rate_bytes_per_s=rate, compute=compute, pci=device.pci or None, gpudirect=direct)
-    return replace(fact, numa=device.numa if device.pci else None, guid=guid if re.fullmatch(r"0x[0-9a-f]{9,16}", guid) else None)
+    return replace(
+        fact,
+        numa=device.numa if device.pci else None,
+        guid=guid if re.fullmatch(r"0x[0-9a-f]{9,16}", guid) else None,
+    )
 
 
 def _number(text: str | None, default: int) -> int:

@@ -15,9 +15,13 @@ def recognise(content: bytes, name: str) -> bool:
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     """The host, as it was probed. BadInput where the file is damaged or of another version."""
     if len(content) > LARGEST_RECORD_BYTES:
-        raise BadInput(f"{name}: {len(content):,} bytes is more than the {LARGEST_RECORD_BYTES:,} that a probe of one host can have")
+        raise BadInput(
+            f"{name}: {len(content):,} bytes is more than the {LARGEST_RECORD_BYTES:,} that a probe of one host can have"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, probe again") from error
+        raise BadInput(
+            f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, probe again"
+        ) from error
     return (record_from_dict(parse_json(text, name), name).host,)

@@ -27,14 +27,18 @@ class Importer(Protocol):
 
 def importers() -> tuple[Importer, ...]:
     """All of them, by name: the order in which they are tried."""
-    return tuple(cast("Importer", module) for module in modules_with("probes.importers", "recognise").values())
+    return tuple(
+        cast("Importer", module) for module in modules_with("probes.importers", "recognise").values()
+    )
 
 
 def read_file(path: str | Path) -> tuple[Facts, ...]:
     """What a file says. BadInput where it cannot be read, is too large, or is of no kind we know."""
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > LARGEST_BYTES:
-        raise BadInput(f"{path}: {size:,} bytes is more than the {LARGEST_BYTES:,} we read; cut out the part that shows the machine")
+        raise BadInput(
+            f"{path}: {size:,} bytes is more than the {LARGEST_BYTES:,} we read; cut out the part that shows the machine"
+        )
     return read_facts(read_bytes(path), str(path))
 
 
@@ -44,7 +48,9 @@ def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
     Where one importer fails and another succeeds, the failure becomes a warning.
     """
     if not content.strip():
-        raise BadInput(f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: give 'nvidia-smi topo -m' instead")
+        raise BadInput(
+            f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: give 'nvidia-smi topo -m' instead"
+        )
     facts: list[Facts] = []
     failures: list[BadInput] = []
     for importer in importers():

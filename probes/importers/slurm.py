@@ -20,7 +20,9 @@ _LIST = re.compile(rb"^-[ \t]", re.MULTILINE)
 
 def recognise(content: bytes, name: str) -> bool:
     """Whether it is one of the two files."""
-    return bool(_CONF.search(content)) or all(pattern.search(content) for pattern in (_YAML, _YAML_KIND, _LIST))
+    return bool(_CONF.search(content)) or all(
+        pattern.search(content) for pattern in (_YAML, _YAML_KIND, _LIST)
+    )
 
 
 def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
@@ -44,7 +46,11 @@ def _read_conf(text: str, name: str) -> FabricFacts:
             sizes = _sizes(pairs["blocksizes"].split(","), where)
         here = {key: expand_hosts(pairs[key], where, left) for key in ("switches", "nodes") if key in pairs}
         left -= sum(map(len, here.values()))
-        warnings += [f"line {number}: {pairs['nodes']!r} names no hosts"] if pairs.get("nodes", "").upper() == "ALL" else []
+        warnings += (
+            [f"line {number}: {pairs['nodes']!r} names no hosts"]
+            if pairs.get("nodes", "").upper() == "ALL"
+            else []
+        )
         strange.update(dict.fromkeys((key for key in pairs if key not in _KEYS), number))
         for switch in expand_hosts(pairs.get("switchname", ""), where, left):
             _define(tables["switches"], switch, here.get("switches", ()), where)
@@ -54,7 +60,9 @@ def _read_conf(text: str, name: str) -> FabricFacts:
         if here and not ({"switchname", "blockname"} & set(pairs)):
             raise BadInput(f"{where}: hosts or switches without 'SwitchName=' or 'BlockName=' before them")
     if strange:
-        warnings.append(f"keys that are not known are passed over: {', '.join(f'{key[:40]!r} (line {line})' for key, line in list(strange.items())[:10])}")
+        warnings.append(
+            f"keys that are not known are passed over: {', '.join(f'{key[:40]!r} (line {line})' for key, line in list(strange.items())[:10])}"
+        )
     kind = "slurm-block" if tables["blocks"] else "slurm-tree"
     return _facts(tables, sizes, name, kind, warnings)
 
@@ -94,29 +102,55 @@ def _define(table: dict[str, list[str]], name: str, below: tuple[str, ...], wher
     table[name] = list(below)
 
 
-def _facts(tables: Mapping[str, Mapping[str, list[str]]], sizes: tuple[int, ...], name: str, kind: str, warnings: list[str]) -> FabricFacts:
+def _facts(
+    tables: Mapping[str, Mapping[str, list[str]]],
+    sizes: tuple[int, ...],
+    name: str,
+    kind: str,
+    warnings: list[str],
+) -> FabricFacts:
     facts = tree_facts(tables["switches"], tables["nodes"], tables["blocks"], name, kind)
     if sizes:
         small = [block for block, hosts in tables["blocks"].items() if len(hosts) < min(sizes)]
         if small:
-            warnings.append(f"{len(small)} blocks have fewer hosts than the smallest block size {min(sizes)}: {', '.join(small[:10])}")
+            warnings.append(
+                f"{len(small)} blocks have fewer hosts than the smallest block size {min(sizes)}: {', '.join(small[:10])}"
+            )
     return replace(facts, block_sizes=sizes, warnings=(*warnings, *facts.warnings))
 
 
 def _read_yaml(text: str, name: str) -> FabricFacts:
     if len(text) > LARGEST_YAML_BYTES:
-        raise BadInput(f"{name}: {len(text):,} characters of YAML are more than the {LARGEST_YAML_BYTES:,} we read")
+        raise BadInput(
+            f"{name}: {len(text):,} characters of YAML are more than the {LARGEST_YAML_BYTES:,} we read"
+        )
     topologies = parse_yaml(text, name)
     if not isinstance(topologies, list) or not topologies:
-        raise BadInput(f"{name}: expected a list of topologies ('- topology: name'); got {type(topologies).__name__}")
+        raise BadInput(
+            f"{name}: expected a list of topologies ('- topology: name'); got {type(topologies).__name__}"
+        )
     warnings: list[str] = []
     for entry in topologies:
-        _known(entry, name, {"topology": str}, {"cluster_default": bool, **dict.fromkeys(_KINDS, (dict, bool))}, warnings)
+        _known(
+            entry,
+            name,
+            {"topology": str},
+            {"cluster_default": bool, **dict.fromkeys(_KINDS, (dict, bool))},
+            warnings,
+        )
     chosen = next((entry for entry in topologies if entry.get("cluster_default")), topologies[0])
     if len(topologies) > 1:
-        others = ", ".join(f"{entry['topology']} ({_kind(entry)})" for entry in topologies if entry is not chosen)
-        why = "the cluster's default" if chosen.get("cluster_default") else "the first, none is marked cluster_default"
-        warnings.append(f"of {len(topologies)} topologies '{chosen['topology']}' is taken ({why}); not taken: {others}")
+        others = ", ".join(
+            f"{entry['topology']} ({_kind(entry)})" for entry in topologies if entry is not chosen
+        )
+        why = (
+            "the cluster's default"
+            if chosen.get("cluster_default")
+            else "the first, none is marked cluster_default"
+        )
+        warnings.append(
+            f"of {len(topologies)} topologies '{chosen['topology']}' is taken ({why}); not taken: {others}"
+        )
     return _topology(chosen, f"{name}: topology {chosen['topology']!r}", name, warnings)
 
 
@@ -154,11 +188,23 @@ def _kind(entry: Mapping[str, Any]) -> str:
     return next((kind for kind in _KINDS if kind in entry), "unknown")
 
 
-def _known(entry: Any, where: str, required: dict[str, type], optional: dict[str, type | tuple[type, ...]], warnings: list[str]) -> None:
+def _known(
+    entry: Any,
+    where: str,
+    required: dict[str, type],
+    optional: dict[str, type | tuple[type, ...]],
+    warnings: list[str],
+) -> None:
     """Checks what we know of; a key of a newer Slurm is passed over and said."""
-    known = {key: value for key, value in entry.items() if key in required or key in optional} if isinstance(entry, dict) else entry
+    known = (
+        {key: value for key, value in entry.items() if key in required or key in optional}
+        if isinstance(entry, dict)
+        else entry
+    )
     check_keys(known, where, dict[str, type | tuple[type, ...]](required), optional)
-    warnings += [f"{where}: the key {str(key)[:40]!r} is not known: passed over" for key in entry if key not in known]
+    warnings += [
+        f"{where}: the key {str(key)[:40]!r} is not known: passed over" for key in entry if key not in known
+    ]
 
 
 def _rows(value: Mapping[str, Any], key: str, where: str) -> list[Any]:

@@ -35,14 +35,22 @@ def read_directory(root: Path) -> tuple[HostFacts, ...]:
 def _read_tree(tree: Tree, name: str) -> tuple[HostFacts, ...]:
     places = _places(tree)
     if not places:
-        raise BadInput(f"{name}: holds no sys/class/infiniband with devices in it; archive that folder, and the PCI devices its links point to")
+        raise BadInput(
+            f"{name}: holds no sys/class/infiniband with devices in it; archive that folder, and the PCI devices its links point to"
+        )
     facts = []
     for place in places:
         host = place.removesuffix(CLASS).rstrip("/").removesuffix("sys").rstrip("/") or place
-        found = rdma_facts(tree, place, f"{name}:{place}" if place else name, "imported", host if len(places) > 1 else None)
+        found = rdma_facts(
+            tree, place, f"{name}:{place}" if place else name, "imported", host if len(places) > 1 else None
+        )
         if isinstance(tree, Archive) and tree.cut:
             found = replace(
-                found, unknown=(*found.unknown, "the archive is cut short: adapters, ports and files may be missing, and every count is a lower bound")
+                found,
+                unknown=(
+                    *found.unknown,
+                    "the archive is cut short: adapters, ports and files may be missing, and every count is a lower bound",
+                ),
             )
         facts.append(found)
     return tuple(facts)
@@ -59,7 +67,11 @@ def _places(tree: Tree) -> list[str]:
         if any(entries(tree, f"{path}/ports") for path in inside) or (inside and folder.endswith(CLASS)):
             found.append(folder)
         elif depth < _DEEPEST:
-            todo += [(path, depth + 1) for path in inside if tree.link(path) is None and not path.endswith("devices")]
+            todo += [
+                (path, depth + 1)
+                for path in inside
+                if tree.link(path) is None and not path.endswith("devices")
+            ]
     return sorted(found)
 
 

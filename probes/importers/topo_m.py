@@ -32,13 +32,19 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     paste = read_paste(content)
     matrices = [table for table in paste.tables if not table.is_p2p]
     if not matrices:
-        what = "only a 'topo -p2p' table, which has no distances" if paste.tables else "a header but no row below it"
+        what = (
+            "only a 'topo -p2p' table, which has no distances"
+            if paste.tables
+            else "a header but no row below it"
+        )
         raise BadInput(f"{name}: holds {what}; give the whole output of 'nvidia-smi topo -m'")
     table = matrices[0]
     columns = columns_of(table)
     if columns.gpus > LARGEST_NODE_GPUS or len(columns.nics) > LARGEST_NODE_NICS:
         most = f"a host has at most {LARGEST_NODE_GPUS} and {LARGEST_NODE_NICS}"
-        raise BadInput(f"{name}: line {table.line}: a matrix of {columns.gpus} GPUs and {len(columns.nics)} NICs; {most}: the text is damaged")
+        raise BadInput(
+            f"{name}: line {table.line}: a matrix of {columns.gpus} GPUs and {len(columns.nics)} NICs; {most}: the text is damaged"
+        )
     notes = _Notes(list(columns.unknown), list(columns.warnings))
     cells = _symmetric(_believed(table, columns, name, notes), columns, notes)
     _note_other_tables(paste, table, notes)
@@ -56,21 +62,40 @@ class _Notes:
 def _host(name: str, table: Table, columns: Columns, cells: Cells, paste: Paste, notes: _Notes) -> HostFacts:
     gpus, nics = columns.gpus, len(columns.nics)
     gpu_paths = {(i, j): cells[i, j] for i in range(gpus) for j in range(i + 1, gpus) if (i, j) in cells}
-    nic_paths = {(i, j): cells[i, gpus + j] for i in range(gpus) for j in range(nics) if (i, gpus + j) in cells}
+    nic_paths = {
+        (i, j): cells[i, gpus + j] for i in range(gpus) for j in range(nics) if (i, gpus + j) in cells
+    }
     bare = [gpu for gpu in range(gpus) if any((gpu, nic) not in nic_paths for nic in range(nics))]
     if bare:
-        notes.unknown.append(f"the paths from GPU {_listed(bare)} to all NICs are not in the text; their nearest NICs are not known")
+        notes.unknown.append(
+            f"the paths from GPU {_listed(bare)} to all NICs are not in the text; their nearest NICs are not known"
+        )
     domains = domains_from_paths(gpus, gpu_paths)
     numa = _numa(table, gpus, notes)
     if paste.cut_legend:
-        notes.warnings.append(f"the NIC legend stops at {paste.cut_legend}: the name '{paste.devices[paste.cut_legend]}' may be cut")
+        notes.warnings.append(
+            f"the NIC legend stops at {paste.cut_legend}: the name '{paste.devices[paste.cut_legend]}' may be cut"
+        )
     if 0 < len(paste.devices) < nics:
         notes.warnings.append(f"the NIC legend names {len(paste.devices)} of {nics} NICs")
     gpu_facts = tuple(GpuFact(gpu, numa=numa.get(gpu), nvlinks=domains.links[gpu]) for gpu in range(gpus))
     nic_facts = tuple(NicFact(nic, device=paste.devices.get(nic)) for nic in columns.nics)
     unknown = (*notes.unknown, *domains.unknown)
     warnings = (*notes.warnings, *domains.warnings)
-    return HostFacts(name, KIND, "imported", None, gpu_facts, nic_facts, gpu_paths, nic_paths, domains.kind, domains.domains, unknown, warnings)
+    return HostFacts(
+        name,
+        KIND,
+        "imported",
+        None,
+        gpu_facts,
+        nic_facts,
+        gpu_paths,
+        nic_paths,
+        domains.kind,
+        domains.domains,
+        unknown,
+        warnings,
+    )
 
 
 def _believed(table: Table, columns: Columns, name: str, notes: _Notes) -> Cells:
@@ -83,8 +108,14 @@ def _believed(table: Table, columns: Columns, name: str, notes: _Notes) -> Cells
             notes.warnings.append(f"line {row.line}: the row {row.name} has no column of that name; not used")
             continue
         own = row.cells[place] if place < len(row.cells) else None
-        if len(row.cells) > total or (own is not None and own != "X") or "X" in (row.cells[:place] + row.cells[place + 1 :]):
-            notes.warnings.append(f"line {row.line}: the row {row.name} has {len(row.cells)} cells and no X in its own column alone; not used")
+        if (
+            len(row.cells) > total
+            or (own is not None and own != "X")
+            or "X" in (row.cells[:place] + row.cells[place + 1 :])
+        ):
+            notes.warnings.append(
+                f"line {row.line}: the row {row.name} has {len(row.cells)} cells and no X in its own column alone; not used"
+            )
             continue
         known = row.cells if len(row.cells) == total else _short(row, own, place, name, notes)
         cells.update({(place, column): word for column, word in enumerate(known)})
@@ -95,12 +126,16 @@ def _short(row: Row, own: str | None, place: int, name: str, notes: _Notes) -> t
     """The cells of a short row that stand where they seem to: all where the line just ends, those before X where something follows."""
     word = _WORD.match(row.rest)
     if word and not row.cut and not row.rest.startswith(("N/A", "NV")):
-        raise BadInput(f"{name}: line {row.line}: {word[0]!r} in row {row.name} is no link word of 'nvidia-smi topo -m'; those are {LINK_WORDS}")
+        raise BadInput(
+            f"{name}: line {row.line}: {word[0]!r} in row {row.name} is no link word of 'nvidia-smi topo -m'; those are {LINK_WORDS}"
+        )
     if not row.rest or row.cut:
         notes.warnings.append(f"line {row.line}: the row {row.name} is cut after {len(row.cells)} cells")
         return row.cells
     used = row.cells[:place] if own else ()
-    notes.warnings.append(f"line {row.line}: the row {row.name} has lost a cell; only its {len(used)} cells before X are used")
+    notes.warnings.append(
+        f"line {row.line}: the row {row.name} has lost a cell; only its {len(used)} cells before X are used"
+    )
     return used
 
 
@@ -112,10 +147,14 @@ def _symmetric(cells: Cells, columns: Columns, notes: _Notes) -> Cells:
         whole[row, column] = whole[column, row] = max(word, mirror, key=_distance)
         if row < column and mirror != word:
             pair = f"{columns.names[row]} and {columns.names[column]}"
-            notes.warnings.append(f"the two cells of {pair} differ ({word} and {mirror}); the lower one, {whole[row, column]}, is used")
+            notes.warnings.append(
+                f"the two cells of {pair} differ ({word} and {mirror}); the lower one, {whole[row, column]}, is used"
+            )
     filled = sorted({row for row, column in whole if (row, column) not in cells})
     if filled:
-        notes.warnings.append(f"rows missing or cut in the text are filled from their columns: {_listed([columns.names[row] for row in filled])}")
+        notes.warnings.append(
+            f"rows missing or cut in the text are filled from their columns: {_listed([columns.names[row] for row in filled])}"
+        )
     return whole
 
 
@@ -147,9 +186,13 @@ def _numa(table: Table, gpus: int, notes: _Notes) -> dict[int, int]:
     if silent and (table.numa_column or numa):
         notes.warnings.append(f"no NUMA node is given for {_listed(silent)}")
     if unread:
-        notes.warnings.append(f"the affinity columns of {_listed(unread)} run into each other; their NUMA nodes are not used")
+        notes.warnings.append(
+            f"the affinity columns of {_listed(unread)} run into each other; their NUMA nodes are not used"
+        )
     if lists:
-        notes.warnings.append(f"{_listed(lists)} list several NUMA nodes; the first is used (on Grace the others are GPU memory)")
+        notes.warnings.append(
+            f"{_listed(lists)} list several NUMA nodes; the first is used (on Grace the others are GPU memory)"
+        )
     return numa
 
 
@@ -159,9 +202,13 @@ def _note_other_tables(paste: Paste, used: Table, notes: _Notes) -> None:
         if table.is_p2p:
             notes.warnings.append(f"line {table.line}: a 'topo -p2p' table, not read")
         elif Counter(row.cells for row in table.rows) == shape:
-            notes.warnings.append(f"line {table.line}: the same matrix again, not read; if it is another host, give each host a file")
+            notes.warnings.append(
+                f"line {table.line}: the same matrix again, not read; if it is another host, give each host a file"
+            )
         else:
-            notes.unknown.append(f"line {table.line}: another matrix, of another host or another moment, is not read; give each host a file")
+            notes.unknown.append(
+                f"line {table.line}: another matrix, of another host or another moment, is not read; give each host a file"
+            )
 
 
 def _listed(members: Sequence[object]) -> str:

@@ -13,7 +13,11 @@ from probes.fabric.switch_tree import tree_facts
 LARGEST_YAML_BYTES = 4 << 20
 _YAML = re.compile(rb"^switches:[ \t]{0,9}\r?$", re.MULTILINE)
 _YAML_HOSTS = re.compile(rb"^(?:blocks|nodes|capacity_blocks):|^[ \t]{1,20}nodes:", re.MULTILINE)
-_DOMAIN = ("/domain", "/level-0", "/accelerator")  # how the label of an NVLink domain ends, in the versions seen
+_DOMAIN = (
+    "/domain",
+    "/level-0",
+    "/accelerator",
+)  # how the label of an NVLink domain ends, in the versions seen
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -32,7 +36,9 @@ def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     if text.lstrip()[:1] == "{":
         return (_read_graph(text, name),)
     if len(text) > LARGEST_YAML_BYTES:
-        raise BadInput(f"{name}: {len(text):,} characters of YAML are more than the {LARGEST_YAML_BYTES:,} we read")
+        raise BadInput(
+            f"{name}: {len(text):,} characters of YAML are more than the {LARGEST_YAML_BYTES:,} we read"
+        )
     return (_read_model(parse_yaml(text, name), name),)
 
 
@@ -91,7 +97,9 @@ def _read_model(model: Any, name: str) -> FabricFacts:
             blocks[nvlink].append(host)
     if not any(hosts.values()):
         raise BadInput(f"{name}: no switch has hosts; 'blocks' or 'nodes' name them")
-    return tree_facts(children, {leaf: below for leaf, below in hosts.items() if below}, blocks, name, "topograph-model")
+    return tree_facts(
+        children, {leaf: below for leaf, below in hosts.items() if below}, blocks, name, "topograph-model"
+    )
 
 
 class _Budget:
@@ -127,10 +135,18 @@ def _list(model: Mapping[str, Any], key: str, name: str) -> list[Any]:
 def _entries(model: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Name and fields of each entry: a mapping by name, or (older models) a list with 'name' in each."""
     value = model.get(key) or {}
-    pairs = [(entry.get("name"), entry) if isinstance(entry, dict) else (None, entry) for entry in value] if isinstance(value, list) else None
-    for entry_name, fields in pairs if pairs is not None else (value.items() if isinstance(value, dict) else [(None, value)]):
+    pairs = (
+        [(entry.get("name"), entry) if isinstance(entry, dict) else (None, entry) for entry in value]
+        if isinstance(value, list)
+        else None
+    )
+    for entry_name, fields in (
+        pairs if pairs is not None else (value.items() if isinstance(value, dict) else [(None, value)])
+    ):
         if not isinstance(entry_name, str) or not isinstance(fields or {}, dict):
-            raise BadInput(f"{name}: '{key}' has the entry {str(entry_name)[:40]!r}; expected a name with a mapping")
+            raise BadInput(
+                f"{name}: '{key}' has the entry {str(entry_name)[:40]!r}; expected a name with a mapping"
+            )
         yield entry_name, fields or {}
 
 
@@ -139,4 +155,11 @@ def _domain(labels: Any, where: str) -> str | None:
         return None
     if not isinstance(labels, dict):
         raise BadInput(f"{where}: labels are {str(labels)[:40]!r}; expected a mapping")
-    return next((value for key, value in labels.items() if str(key).endswith(_DOMAIN) and isinstance(value, str) and value), None)
+    return next(
+        (
+            value
+            for key, value in labels.items()
+            if str(key).endswith(_DOMAIN) and isinstance(value, str) and value
+        ),
+        None,
+    )

@@ -69,11 +69,17 @@ def assemble(facts: Sequence[Facts], hints: Hints = Hints()) -> Imported:
     hosts = [host for host in merged if host.gpus]
     if not hosts:
         kinds = ", ".join(dict.fromkeys(fact.kind for fact in facts)) or "nothing"
-        raise BadInput(f"no source shows a GPU ({kinds}); add the output of 'nvidia-smi topo -m' of one host, or take a preset")
+        raise BadInput(
+            f"no source shows a GPU ({kinds}); add the output of 'nvidia-smi topo -m' of one host, or take a preset"
+        )
     if len(hosts) < len(merged):
-        notes.unknown.append(f"{', '.join(host.title for host in merged if not host.gpus)}: no GPUs are shown; not part of the machine")
+        notes.unknown.append(
+            f"{', '.join(host.title for host in merged if not host.gpus)}: no GPUs are shown; not part of the machine"
+        )
     fabrics = [fact for fact in facts if isinstance(fact, FabricFacts)]
-    shape = fabric_of(_repeated(hosts, hints.nodes), fabrics, hints.oversubscription, hints.nvlink_domain_nodes, notes)
+    shape = fabric_of(
+        _repeated(hosts, hints.nodes), fabrics, hints.oversubscription, hints.nvlink_domain_nodes, notes
+    )
     links = _domains(shape, hints, notes)
     near = _affinity(shape.hosts, notes)
     topology = _topology(shape, hints, notes)
@@ -82,7 +88,9 @@ def assemble(facts: Sequence[Facts], hints: Hints = Hints()) -> Imported:
     nics = sum(len(host.nics) for host in shape.hosts)
     names = tuple(host.name for host in shape.hosts)
     kinds_told = tuple(dict.fromkeys(fact.kind for fact in facts))
-    unknown, warnings = (tuple(dict.fromkeys(sentences)) for sentences in (notes.unknown, (*_faults(hosts), *notes.warnings)))
+    unknown, warnings = (
+        tuple(dict.fromkeys(sentences)) for sentences in (notes.unknown, (*_faults(hosts), *notes.warnings))
+    )
     gpus = sum(len(host.gpus) for host in shape.hosts)
     return Imported(gpus, links, nics, near, names, kinds_told, unknown, warnings, topology)
 
@@ -96,7 +104,9 @@ def _check(hints: Hints) -> None:
     if hints.nic_bytes_per_s is not None and not 0 < hints.nic_bytes_per_s < 1e15:
         raise BadInput(f"--nic {hints.nic_bytes_per_s:g} bytes/s: give the rate of one NIC, like 400G")
     if hints.oversubscription is not None and not 1 <= hints.oversubscription < 1e6:
-        raise BadInput(f"--oversubscription {hints.oversubscription:g}: is down / up bandwidth of a leaf switch and at least 1")
+        raise BadInput(
+            f"--oversubscription {hints.oversubscription:g}: is down / up bandwidth of a leaf switch and at least 1"
+        )
 
 
 def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:
@@ -104,9 +114,13 @@ def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:
     if nodes is None or nodes == len(hosts):
         return hosts
     if len(hosts) > 1:
-        raise BadInput(f"--nodes {nodes}, but the sources show {len(hosts)} hosts ({', '.join(host.title for host in hosts[:4])}); leave --nodes out")
+        raise BadInput(
+            f"--nodes {nodes}, but the sources show {len(hosts)} hosts ({', '.join(host.title for host in hosts[:4])}); leave --nodes out"
+        )
     if nodes * len(hosts[0].gpus) > LARGEST_GPUS:
-        raise BadInput(f"--nodes {nodes} of {len(hosts[0].gpus)} GPUs are more than the {LARGEST_GPUS:,} GPUs that we plan for")
+        raise BadInput(
+            f"--nodes {nodes} of {len(hosts[0].gpus)} GPUs are more than the {LARGEST_GPUS:,} GPUs that we plan for"
+        )
     return [hosts[0]] + [replace(hosts[0], name="")] * (nodes - 1) if hosts[0].name else hosts * nodes
 
 
@@ -118,9 +132,13 @@ def _domains(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[int, ...],
         links = known_links(host, hints.gpu)
         mine = links.domains if links else tuple((gpu,) for gpu in range(len(host.gpus)))
         if links is None and len(host.gpus) > 1:
-            notes.unknown.append(f"{host.title}: which GPUs NVLink joins is in no source; each is listed alone: add 'nvidia-smi topo -m'")
+            notes.unknown.append(
+                f"{host.title}: which GPUs NVLink joins is in no source; each is listed alone: add 'nvidia-smi topo -m'"
+            )
         if links is not None and links.kind == "switch" and _may_span(host, shape, hints):
-            notes.unknown.append(f"{host.title}: whether its NVLink domain spans other hosts is not known; give --nvlink-domain-nodes (18 in an NVL72 rack)")
+            notes.unknown.append(
+                f"{host.title}: whether its NVLink domain spans other hosts is not known; give --nvlink-domain-nodes (18 in an NVL72 rack)"
+            )
         notes.unknown += [f"{host.title}: {sentence}" for sentence in links.ambiguous] if links else []
         moved = [tuple(start + gpu for gpu in group) for group in mine]
         span = shape.fabric.nvlink_domain_nodes
@@ -134,7 +152,11 @@ def _domains(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[int, ...],
 
 def _may_span(host: Host, shape: Shape, hints: Hints) -> bool:
     """A tray of an NVL72 rack looks like half an HGX board: four GPUs with all 18 links to a switch."""
-    if shape.fabric.nvlink_domain_nodes > 1 or hints.nvlink_domain_nodes or any(gpu.fabric for gpu in host.gpus):
+    if (
+        shape.fabric.nvlink_domain_nodes > 1
+        or hints.nvlink_domain_nodes
+        or any(gpu.fabric for gpu in host.gpus)
+    ):
         return False
     models = {_model_name(host, gpu, hints) for gpu in range(len(host.gpus))}
     all_links = {18} >= {gpu.nvlinks for gpu in host.gpus}
@@ -153,7 +175,9 @@ def _affinity(hosts: Sequence[Host], notes: Notes) -> dict[int, tuple[str, ...]]
             named[len(named)] = tuple(host.nics[nic].name for nic in near or ())
         hidden = [gpu for gpu, near in affinity(host).items() if near is None]
         if hidden:
-            notes.unknown.append(f"{host.title}: the nearest NICs of GPU {', '.join(map(str, hidden))} are not known")
+            notes.unknown.append(
+                f"{host.title}: the nearest NICs of GPU {', '.join(map(str, hidden))} are not known"
+            )
     return named
 
 
@@ -166,8 +190,14 @@ def _topology(shape: Shape, hints: Hints, notes: Notes) -> Topology | None:
             if id(host) not in made:
                 made[id(host)] = on_rails(node_of(host, stated, notes), shape.rails, notes)
         nodes = tuple(made[id(host)] for host in shape.hosts)
-        if len(nodes) > 1 and shape.fabric.nvlink_domain_nodes == 1 and any(_may_span(host, shape, hints) for host in shape.hosts):
-            notes.unknown.append("no topology: NVLink may or may not join the hosts; give --nvlink-domain-nodes, 1 for hosts apart")
+        if (
+            len(nodes) > 1
+            and shape.fabric.nvlink_domain_nodes == 1
+            and any(_may_span(host, shape, hints) for host in shape.hosts)
+        ):
+            notes.unknown.append(
+                "no topology: NVLink may or may not join the hosts; give --nvlink-domain-nodes, 1 for hosts apart"
+            )
             return None
         sources = dict.fromkeys(source for host in shape.hosts for source in host.sources)
         return Topology(hints.name, nodes, shape.fabric, f"imported from {', '.join(sources)}")
@@ -196,5 +226,10 @@ def _measured(topology: Topology | None, fact: MeasureFacts, hints: Hints, notes
 
 
 def _faults(hosts: Sequence[Host]) -> list[str]:
-    gpus = [f"{host.title}: GPU {gpu.index}: {fault}" for host in hosts for gpu in host.gpus for fault in gpu.faults]
+    gpus = [
+        f"{host.title}: GPU {gpu.index}: {fault}"
+        for host in hosts
+        for gpu in host.gpus
+        for fault in gpu.faults
+    ]
     return gpus + [f"{host.title}: {fault}" for host in hosts for nic in host.nics for fault in nic.faults]

@@ -29,7 +29,11 @@ GPUS = (  # NVLinks and the rate of one; PCIe x16 of its generation, raw; produc
     GpuLinks("A100-SXM-80GB", *_A100, ("a100-sxm4-80gb", "a100-sxm-80gb", "a100-80gb")),
     GpuLinks("A100-PCIe-80GB", *_A100, ("a100-80gb-pcie", "a100-pcie-80gb", "a100-pcie")),
     GpuLinks("A800-SXM-80GB", 8, 25e9, 32e9, ("a800-sxm4-80gb", "a800-sxm-80gb", "a800-sxm", "a800")),
-    GpuLinks("H100-SXM-80GB", *_H100, ("h100-80gb-hbm3", "h100-sxm5-80gb", "h100-sxm-80gb", "h100-sxm5", "h100-sxm", "h100")),
+    GpuLinks(
+        "H100-SXM-80GB",
+        *_H100,
+        ("h100-80gb-hbm3", "h100-sxm5-80gb", "h100-sxm-80gb", "h100-sxm5", "h100-sxm", "h100"),
+    ),
     GpuLinks("H800-SXM-80GB", 8, 25e9, 64e9, ("h800", "h800-sxm-80gb", "h800-sxm", "h800-sxm5")),
     GpuLinks("H200-SXM-141GB", *_H100, ("h200", "h200-sxm-141gb", "h200-sxm")),
     GpuLinks("H20-SXM-96GB", *_H100, ("h20", "h20-sxm-96gb", "h20-sxm")),
@@ -39,7 +43,13 @@ GPUS = (  # NVLinks and the rate of one; PCIe x16 of its generation, raw; produc
     GpuLinks("GB200-186GB", *_B200, ("gb200", "gb200-186gb")),
     GpuLinks("GB300-278GB", *_B200, ("gb300", "gb300-278gb")),
     GpuLinks("L40S-48GB", 0, 0.0, 32e9, ("l40s", "l40s-48gb")),
-    GpuLinks("RTX-PRO-6000-96GB", 0, 0.0, 64e9, ("rtx-pro-6000-blackwell-server-edition", "rtx-pro-6000", "rtx-pro-6000-96gb")),
+    GpuLinks(
+        "RTX-PRO-6000-96GB",
+        0,
+        0.0,
+        64e9,
+        ("rtx-pro-6000-blackwell-server-edition", "rtx-pro-6000", "rtx-pro-6000-96gb"),
+    ),
 )
 _BY_NAME = {name: gpu for gpu in GPUS for name in gpu.names}
 _BY_MODEL = {gpu.model: gpu for gpu in GPUS}
@@ -56,10 +66,14 @@ def links_of_gpu(name: str | None) -> GpuLinks | None:
 
 def named_gpu(hint: str) -> GpuLinks:
     """The model that a person named, in short ('H100') or as the driver does. BadInput names the nearest."""
-    gpu = links_of_gpu(hint) or next((gpu for model, gpu in _BY_MODEL.items() if model.lower() == hint.strip().lower()), None)
+    gpu = links_of_gpu(hint) or next(
+        (gpu for model, gpu in _BY_MODEL.items() if model.lower() == hint.strip().lower()), None
+    )
     if gpu is None:
         known = list(_BY_MODEL)
-        raise BadInput(f"GPU {hint!r} is not one we know; did you mean {nearest(hint, known)}? known are {', '.join(known)}")
+        raise BadInput(
+            f"GPU {hint!r} is not one we know; did you mean {nearest(hint, known)}? known are {', '.join(known)}"
+        )
     return gpu
 
 

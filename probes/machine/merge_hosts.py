@@ -50,10 +50,14 @@ def merge_hosts(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> 
     hosts = tuple(_merged(group, notes) for group in _groups(facts, nodes, notes))
     owner: dict[str, int] = {}
     for number, host in enumerate(hosts):
-        twice = next((gpu.uuid for gpu in host.gpus if gpu.uuid and owner.setdefault(gpu.uuid, number) != number), None)
+        twice = next(
+            (gpu.uuid for gpu in host.gpus if gpu.uuid and owner.setdefault(gpu.uuid, number) != number), None
+        )
         if twice:
             first = hosts[owner[twice]]
-            notes.unknown.append(f"the GPU {twice} is on {first.title} and on {host.title}; it is counted twice: give each host once")
+            notes.unknown.append(
+                f"the GPU {twice} is on {first.title} and on {host.title}; it is counted twice: give each host once"
+            )
     return hosts
 
 
@@ -75,7 +79,9 @@ def _groups(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> list
         notes.warnings.append(f"{_sources(parts[0])} name no host: taken as of {_name(groups[0][0])}")
         return [groups[0] + parts[0]]
     if groups and not any(fact.gpus for part in parts for fact in part):
-        notes.unknown.append(f"{_sources(rest)} name no host, and there are several: not used; take them again with the host's name before each line")
+        notes.unknown.append(
+            f"{_sources(rest)} name no host, and there are several: not used; take them again with the host's name before each line"
+        )
         return groups
     return groups + parts
 
@@ -92,7 +98,9 @@ def _add(same: list[list[HostFacts]], fact: HostFacts, notes: Notes) -> None:
         fitting.append(fact)
         return
     if same:
-        notes.warnings.append(f"{fact.source}: names the host {fact.host} like {same[0][0].source}, but its GPUs have other UUIDs: taken as another host")
+        notes.warnings.append(
+            f"{fact.source}: names the host {fact.host} like {same[0][0].source}, but its GPUs have other UUIDs: taken as another host"
+        )
     same.append([fact])
 
 
@@ -110,7 +118,9 @@ def _guids(facts: Sequence[HostFacts]) -> set[str]:
 
 def _contradict(one: Sequence[HostFacts], other: Sequence[HostFacts]) -> bool:
     """Whether both name GPUs (or NICs by GUID, or the machine) and share none."""
-    return any(marks(one) and marks(other) and not marks(one) & marks(other) for marks in (_uuids, _guids, _machines))
+    return any(
+        marks(one) and marks(other) and not marks(one) & marks(other) for marks in (_uuids, _guids, _machines)
+    )
 
 
 def _join_known(groups: list[list[HostFacts]], fact: HostFacts) -> bool:
@@ -129,8 +139,15 @@ def _unnamed(facts: list[HostFacts], nodes: int | None, notes: Notes) -> list[li
     for fact in facts:
         if _join_known(groups, fact):
             continue
-        alike = next((group for group in groups for other in group if other.kind == fact.kind and _same(other, fact)), None)
-        open_groups = [group for group in groups if all(other.kind != fact.kind for other in group) and not _contradict(group, [fact])]
+        alike = next(
+            (group for group in groups for other in group if other.kind == fact.kind and _same(other, fact)),
+            None,
+        )
+        open_groups = [
+            group
+            for group in groups
+            if all(other.kind != fact.kind for other in group) and not _contradict(group, [fact])
+        ]
         if alike is not None:
             if nodes is None:
                 both = f"{fact.source} and {alike[0].source} look the same and name no host"
@@ -138,19 +155,27 @@ def _unnamed(facts: list[HostFacts], nodes: int | None, notes: Notes) -> list[li
         elif open_groups:
             open_groups[0].append(fact)
             if len(open_groups) > 1:
-                doubtful.append(f"{fact.source} names no host and could be of several; taken as of the host of {open_groups[0][0].source}")
+                doubtful.append(
+                    f"{fact.source} names no host and could be of several; taken as of the host of {open_groups[0][0].source}"
+                )
         else:
             groups.append([fact])
             if len(groups) > 1:
                 both = f"{fact.source} and {groups[0][0].source} differ and name no host"
                 doubtful.append(f"{both}: taken as two hosts; give only one of them if they are one")
     notes.unknown += doubtful
-    notes.warnings += [f"{_sources(group)} name no host: taken as one host" for group in groups if len({fact.source for fact in group}) > 1]
+    notes.warnings += [
+        f"{_sources(group)} name no host: taken as one host"
+        for group in groups
+        if len({fact.source for fact in group}) > 1
+    ]
     return groups
 
 
 def _same(one: HostFacts, other: HostFacts) -> bool:
-    return replace(one, source="", warnings=(), unknown=()) == replace(other, source="", warnings=(), unknown=())
+    return replace(one, source="", warnings=(), unknown=()) == replace(
+        other, source="", warnings=(), unknown=()
+    )
 
 
 def _sources(facts: Sequence[HostFacts]) -> str:
@@ -168,5 +193,8 @@ def _merged(group: list[HostFacts], notes: Notes) -> Host:
     gpu_paths, nic_paths, links = merge_links(facts, gpu_places, nic_places, len(gpus), evidence, conflicts)
     notes.unknown += [f"{where}{fact.source}: {sentence}" for fact in facts for sentence in fact.unknown]
     notes.warnings += [f"{where}{fact.source}: {sentence}" for fact in facts for sentence in fact.warnings]
-    sources, kinds = (tuple(dict.fromkeys(words)) for words in ((fact.source for fact in facts), (fact.kind for fact in facts)))
+    sources, kinds = (
+        tuple(dict.fromkeys(words))
+        for words in ((fact.source for fact in facts), (fact.kind for fact in facts))
+    )
     return Host(name, sources, kinds, gpus, nics, gpu_paths, nic_paths, links, evidence)

@@ -36,17 +36,23 @@ def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> 
     usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
     left_out = [host.nics[nic].name for nic in range(len(host.nics)) if nic not in usable]
     if left_out:
-        notes.warnings.append(f"{host.title}: not planned with, being down, virtual or not of the fabric: {_some(left_out)}")
+        notes.warnings.append(
+            f"{host.title}: not planned with, being down, virtual or not of the fabric: {_some(left_out)}"
+        )
     uses = _of_gpus(host, usable, notes)
     if uses is None:
         return f"{host.title}: which NICs are near which GPU is not known; add the whole output of 'nvidia-smi topo -m'"
     pools = _pools(uses, len(host.gpus))
     mixed = [gpu for gpus, nics in pools for gpu in gpus if len(uses[gpu]) < len(nics)]
     if mixed:
-        notes.warnings.append(f"{host.title}: GPUs near different but overlapping NICs ({_some(mixed)} and others) are planned as sharing all of them")
+        notes.warnings.append(
+            f"{host.title}: GPUs near different but overlapping NICs ({_some(mixed)} and others) are planned as sharing all of them"
+        )
     idle = [host.nics[nic].name for nic in usable if not any(nic in nics for _, nics in pools)]
     if idle:
-        notes.warnings.append(f"{host.title}: not planned with, being the nearest of no GPU (storage or management?): {_some(idle)}")
+        notes.warnings.append(
+            f"{host.title}: not planned with, being the nearest of no GPU (storage or management?): {_some(idle)}"
+        )
     found: list[Nic] = []
     for rail, (gpus, nics) in enumerate(pools):
         for nic in _fastest(host, nics, notes):
@@ -55,13 +61,25 @@ def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> 
                 name = host.nics[nic].name
                 return f"{host.title}: the rate of {name} is in no source; give it, as in --nic 400G, or add 'ibstat' of the host"
             found.append(Nic(rate, gpus, rail, host.nics[nic].device or host.nics[nic].name))
-    hosted = [host.nics[nic].name for nic in usable if host.nics[nic].gpudirect is False and any(nic in nics for _, nics in pools)]
+    hosted = [
+        host.nics[nic].name
+        for nic in usable
+        if host.nics[nic].gpudirect is False and any(nic in nics for _, nics in pools)
+    ]
     if hosted:
-        notes.warnings.append(f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: traffic goes through host memory, at half the rate or less; measure it")
+        notes.warnings.append(
+            f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: traffic goes through host memory, at half the rate or less; measure it"
+        )
     told = next((nic for nic in found if nic.rate.evidence.source != _STATED.source), None)
-    if told and stated_bytes_per_s is not None and abs(told.rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s:
+    if (
+        told
+        and stated_bytes_per_s is not None
+        and abs(told.rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s
+    ):
         both = f"{human_bandwidth(told.rate.bytes_per_s)} by {told.rate.evidence.source}, {human_bandwidth(stated_bytes_per_s)} by --nic"
-        notes.warnings.append(f"{host.title}: NIC {told.name} runs at {both}; where a source tells the rate it is used")
+        notes.warnings.append(
+            f"{host.title}: NIC {told.name} runs at {both}; where a source tells the rate it is used"
+        )
     return tuple(found)
 
 
@@ -80,14 +98,20 @@ def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> dict[int, tuple
         elif near is None:
             return None
     if by_numa:
-        notes.warnings.append(f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, as no path within a socket is shown")
+        notes.warnings.append(
+            f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, as no path within a socket is shown"
+        )
     far = [gpu for gpu in range(len(host.gpus)) if gpu not in uses]
     pools = _pools(uses, len(host.gpus))
     if usable and far and len(pools) == 1:
         uses |= dict.fromkeys(far, pools[0][1])
-        notes.warnings.append(f"{host.title}: GPU {_some(far)} has no NIC on its socket and is taken to use {_some([host.nics[n].name for n in pools[0][1]])}")
+        notes.warnings.append(
+            f"{host.title}: GPU {_some(far)} has no NIC on its socket and is taken to use {_some([host.nics[n].name for n in pools[0][1]])}"
+        )
     elif usable and far:
-        notes.unknown.append(f"{host.title}: GPU {_some(far)} has no NIC on its socket; which NIC it uses for other hosts is not known")
+        notes.unknown.append(
+            f"{host.title}: GPU {_some(far)} has no NIC on its socket; which NIC it uses for other hosts is not known"
+        )
     return uses
 
 
@@ -95,7 +119,11 @@ def _pools(uses: dict[int, tuple[int, ...]], gpu_count: int) -> list[tuple[tuple
     """GPUs that share a NIC form one pool with all their NICs, ordered by first GPU."""
     pairs = [(a, b) for a in uses for b in uses if a < b and set(uses[a]) & set(uses[b])]
     groups = [tuple(gpu for gpu in group if gpu in uses) for group in components(gpu_count, pairs)]
-    return [(group, tuple(sorted({nic for gpu in group for nic in uses[gpu]}))) for group in groups if group and uses[group[0]]]
+    return [
+        (group, tuple(sorted({nic for gpu in group for nic in uses[gpu]})))
+        for group in groups
+        if group and uses[group[0]]
+    ]
 
 
 def _fastest(host: Host, nics: Sequence[int], notes: Notes) -> list[int]:
@@ -103,7 +131,9 @@ def _fastest(host: Host, nics: Sequence[int], notes: Notes) -> list[int]:
     rates = {nic: host.nics[nic].rate_bytes_per_s or 0.0 for nic in nics}
     slow = [host.nics[nic].name for nic, rate in rates.items() if 0 < rate < max(rates.values())]
     if slow:
-        notes.warnings.append(f"{host.title}: not planned with, being slower than others at the same GPU: {_some(slow)}")
+        notes.warnings.append(
+            f"{host.title}: not planned with, being slower than others at the same GPU: {_some(slow)}"
+        )
     return [nic for nic, rate in rates.items() if not 0 < rate < max(rates.values())]
 
 

@@ -67,7 +67,12 @@ class Shares:
 def host_shares(facts: MeasureFacts) -> Shares | None:
     """None where it is no all-to-all, or the hosts of its ranks are not known or not alike, or a domain spans hosts."""
     per_host = set(Counter(facts.hosts).values())
-    if facts.collective != "alltoall" or facts.ranks < 2 or len(facts.hosts) != facts.ranks or len(per_host) != 1:
+    if (
+        facts.collective != "alltoall"
+        or facts.ranks < 2
+        or len(facts.hosts) != facts.ranks
+        or len(per_host) != 1
+    ):
         return None
     ranks, here = facts.ranks // facts.groups, min(per_host)
     if (facts.scope == "all" and facts.groups > 1) or (facts.scope == "domain" and here % ranks):
@@ -79,11 +84,23 @@ def host_shares(facts: MeasureFacts) -> Shares | None:
 def rows(facts: MeasureFacts) -> list[tuple[str, ...]]:
     """A table with its header: size, time, busbw, and per GPU what it sent in all, to its own host and to other hosts ('?' where hosts are not known)."""
     shares = host_shares(facts)
-    table: list[tuple[str, ...]] = [("size", "time", "busbw", "sent per GPU", "within its host", "to other hosts")]
+    table: list[tuple[str, ...]] = [
+        ("size", "time", "busbw", "sent per GPU", "within its host", "to other hosts")
+    ]
     for sample in out_of_place(facts):
-        parts = ("?", "?") if shares is None else (_rate(sample, shares.inside), _rate(sample, shares.between))
+        parts = (
+            ("?", "?") if shares is None else (_rate(sample, shares.inside), _rate(sample, shares.between))
+        )
         total = human_bandwidth(sample.wire_bytes_per_s)
-        table.append((human_bytes(sample.size_bytes), human_seconds(sample.seconds), human_bandwidth(sample.busbw_bytes_per_s), total, *parts))
+        table.append(
+            (
+                human_bytes(sample.size_bytes),
+                human_seconds(sample.seconds),
+                human_bandwidth(sample.busbw_bytes_per_s),
+                total,
+                *parts,
+            )
+        )
     return table
 
 
@@ -93,7 +110,12 @@ def _rate(sample: Sample, share: float) -> str:
 
 def out_of_place(facts: MeasureFacts) -> tuple[Sample, ...]:
     """The samples that are like an expert dispatch: from one buffer into another, by size."""
-    return tuple(sorted((sample for sample in facts.samples if not sample.in_place), key=lambda sample: (sample.size_bytes, sample.seconds)))
+    return tuple(
+        sorted(
+            (sample for sample in facts.samples if not sample.in_place),
+            key=lambda sample: (sample.size_bytes, sample.seconds),
+        )
+    )
 
 
 def bisection_bytes_per_s(facts: MeasureFacts) -> float:
@@ -103,6 +125,15 @@ def bisection_bytes_per_s(facts: MeasureFacts) -> float:
     """
     samples = out_of_place(facts)
     if facts.collective != "alltoall" or facts.groups != 1 or facts.ranks < 2 or not samples:
-        raise BadInput(f"{facts.source}: the bisection is measured by an all-to-all over all ranks; this is {facts.groups} x {facts.collective}")
+        raise BadInput(
+            f"{facts.source}: the bisection is measured by an all-to-all over all ranks; this is {facts.groups} x {facts.collective}"
+        )
     half = facts.ranks // 2
-    return float(np.max([sample.size_bytes * half * (facts.ranks - half) / facts.ranks / sample.seconds for sample in samples]))
+    return float(
+        np.max(
+            [
+                sample.size_bytes * half * (facts.ranks - half) / facts.ranks / sample.seconds
+                for sample in samples
+            ]
+        )
+    )

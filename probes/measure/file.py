@@ -27,5 +27,7 @@ def measurement_from_dict(value: Any, where: str) -> Measurement:
     """BadInput where the file is of another version, damaged, or holds nothing."""
     check_keys(value, where, {"schema": str, "taken": str, "facts": list})
     if value["schema"] != SCHEMA:
-        raise BadInput(f"{where}: its schema is {value['schema'][:40]!r}, expected {SCHEMA!r}; measure again with this version")
+        raise BadInput(
+            f"{where}: its schema is {value['schema'][:40]!r}, expected {SCHEMA!r}; measure again with this version"
+        )
     return from_plain(Measurement, {key: entry for key, entry in value.items() if key != "schema"}, where)

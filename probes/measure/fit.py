@@ -57,14 +57,18 @@ def fit(sizes: Sequence[float], seconds: Sequence[float], source: str) -> Fit:
     size_S = np.array(sorted(seconds_of))
     seconds_S = np.array([np.median(seconds_of[size]) for size in size_S.tolist()])
     if len(size_S) < FEWEST_SIZES:
-        raise BadInput(f"{source}: start-up and rate need at least {FEWEST_SIZES} sizes, it has {len(size_S)}; measure a sweep like -b 8M -e 256M -f 2")
+        raise BadInput(
+            f"{source}: start-up and rate need at least {FEWEST_SIZES} sizes, it has {len(size_S)}; measure a sweep like -b 8M -e 256M -f 2"
+        )
     start = 0
     while _error(size_S[start:], seconds_S[start:]) > GOOD_ERROR and len(size_S) - start > FEWEST_SIZES:
         start += 1
     size_S, seconds_S = size_S[start:], seconds_S[start:]
     alpha, slope = _line(size_S, seconds_S)
     if not slope > 0:
-        raise BadInput(f"{source}: larger messages do not take longer in it, so no rate follows; measure larger sizes")
+        raise BadInput(
+            f"{source}: larger messages do not take longer in it, so no rate follows; measure larger sizes"
+        )
     error, held_out = _error(size_S, seconds_S), _held_out_error(size_S, seconds_S)
     return Fit(alpha, 1 / slope, error, held_out, len(size_S), start, float(size_S[0]), float(size_S[-1]))
 
@@ -72,7 +76,11 @@ def fit(sizes: Sequence[float], seconds: Sequence[float], source: str) -> Fit:
 def fit_facts(facts: MeasureFacts, share: float = 1.0) -> Fit:
     """The line of a benchmark's out-of-place rows, with bytes = size · `share`: 1 for the collective's own size, a host share for what crossed a link."""
     samples = out_of_place(facts)
-    return fit([sample.size_bytes * share for sample in samples], [sample.seconds for sample in samples], facts.source)
+    return fit(
+        [sample.size_bytes * share for sample in samples],
+        [sample.seconds for sample in samples],
+        facts.source,
+    )
 
 
 def _line(size_S: Floats, seconds_S: Floats) -> tuple[float, float]:
@@ -86,10 +94,18 @@ def _line(size_S: Floats, seconds_S: Floats) -> tuple[float, float]:
         solution_2 = np.linalg.lstsq(design_S2 / scale_2 * root_S1, root_S1[:, 0], rcond=None)[0] / scale_2
         alpha, slope = map(float, solution_2)
         if alpha < 0:
-            alpha, slope = 0.0, float((weight_S * design_S2[:, 1]).sum() / (weight_S * design_S2[:, 1] ** 2).sum())
+            alpha, slope = (
+                0.0,
+                float((weight_S * design_S2[:, 1]).sum() / (weight_S * design_S2[:, 1] ** 2).sum()),
+            )
         residual_S = np.abs(design_S2 @ np.array([alpha, slope]) - 1)
         spread = 1.4826 * float(np.median(residual_S))
-        before_S, weight_S = weight_S, np.minimum(1.0, _HUBER * spread / np.maximum(residual_S, 1e-12)) if spread > 1e-9 else np.ones_like(size_S)
+        before_S, weight_S = (
+            weight_S,
+            np.minimum(1.0, _HUBER * spread / np.maximum(residual_S, 1e-12))
+            if spread > 1e-9
+            else np.ones_like(size_S),
+        )
         if np.allclose(before_S, weight_S, atol=1e-6):
             break
     return alpha, slope

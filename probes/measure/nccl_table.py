@@ -10,11 +10,39 @@ from dataclasses import dataclass
 from probes.base.facts import MeasureFacts, Sample
 from probes.measure.busbw import COLLECTIVES, bus_factor
 
-ELEMENT_BYTES = {"int8": 1, "char": 1, "uint8": 1, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "half": 2, "float16": 2, "bfloat16": 2}
-ELEMENT_BYTES |= {"int": 4, "int32": 4, "uint32": 4, "float": 4, "float32": 4, "int64": 8, "uint64": 8, "double": 8, "float64": 8}
+ELEMENT_BYTES = {
+    "int8": 1,
+    "char": 1,
+    "uint8": 1,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "half": 2,
+    "float16": 2,
+    "bfloat16": 2,
+}
+ELEMENT_BYTES |= {
+    "int": 4,
+    "int32": 4,
+    "uint32": 4,
+    "float": 4,
+    "float32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "double": 8,
+    "float64": 8,
+}
 _MOST_RANKS = 1 << 20
 _SUMS = ("sum", "prod", "max", "min", "avg", "mulsum")
-_SPLIT_BUFFER = ("alltoall", "allgather", "reducescatter", "gather", "scatter", "hypercube")  # count is what one rank has of size
+_SPLIT_BUFFER = (
+    "alltoall",
+    "allgather",
+    "reducescatter",
+    "gather",
+    "scatter",
+    "hypercube",
+)  # count is what one rank has of size
 
 
 @dataclass(frozen=True)
@@ -109,7 +137,9 @@ def _collective(table: Table) -> tuple[str, tuple[str, ...]]:
 
 
 def _inferred(rows: tuple[Row, ...]) -> str | None:
-    full = [row for row in rows if row.size and row.count and row.dtype in ELEMENT_BYTES and len(row.halves) == 2]
+    full = [
+        row for row in rows if row.size and row.count and row.dtype in ELEMENT_BYTES and len(row.halves) == 2
+    ]
     if not full:
         return None
     split = all(row.size > row.count * ELEMENT_BYTES[row.dtype] for row in full)
@@ -124,25 +154,37 @@ def _inferred(rows: tuple[Row, ...]) -> str | None:
 def _ranks(table: Table, collective: str) -> tuple[int, list[str]]:
     """The number of ranks (0: nothing says it), and what a reader must know about how it was found."""
     listed = max((device.rank for device in table.devices), default=-1) + 1
-    candidates, how = _by_count(table.rows) if collective in _SPLIT_BUFFER else _by_ratio(table.rows, collective)
+    candidates, how = (
+        _by_count(table.rows) if collective in _SPLIT_BUFFER else _by_ratio(table.rows, collective)
+    )
     if candidates == {1}:
         alone = max(sum(device.rank == 0 for device in table.devices), 1)
         remedy = "build nccl-tests with MPI=1 and start it with the same MPI's launcher"
-        return 1, [f"{alone} process{'es' if alone > 1 else ''} ran alone, each as rank 0 of 1, so nothing crossed a link; {remedy}"]
-    if listed and (not candidates or {listed, listed // len({device.group for device in table.devices})} & candidates):
+        return 1, [
+            f"{alone} process{'es' if alone > 1 else ''} ran alone, each as rank 0 of 1, so nothing crossed a link; {remedy}"
+        ]
+    if listed and (
+        not candidates or {listed, listed // len({device.group for device in table.devices})} & candidates
+    ):
         return listed, []
     if len(candidates) == 1:
         (derived,) = candidates
         if not listed:
             return derived, [f"no list of devices; {how} says {derived} ranks"]
         taken = max(listed, derived)
-        return taken, [f"the list of devices goes to rank {listed - 1}, {how} says {derived} ranks; {taken} are taken: check which is right"]
+        return taken, [
+            f"the list of devices goes to rank {listed - 1}, {how} says {derived} ranks; {taken} are taken: check which is right"
+        ]
     fits = f"; {how} fits any of {min(candidates)} to {max(candidates)}" if candidates else ""
     return listed, [f"nothing says for certain over how many ranks it ran{fits}"]
 
 
 def _by_count(rows: tuple[Row, ...]) -> tuple[set[int], str]:
-    ratios = {row.size / (row.count * ELEMENT_BYTES[row.dtype]) for row in rows if row.count and row.dtype in ELEMENT_BYTES}
+    ratios = {
+        row.size / (row.count * ELEMENT_BYTES[row.dtype])
+        for row in rows
+        if row.count and row.dtype in ELEMENT_BYTES
+    }
     whole = {int(ratio) for ratio in ratios if ratio == int(ratio) and 1 <= ratio <= _MOST_RANKS}
     return (whole if len(whole) == len(ratios) else set()), "size / (count x element)"
 
@@ -150,11 +192,18 @@ def _by_count(rows: tuple[Row, ...]) -> tuple[set[int], str]:
 def _by_ratio(rows: tuple[Row, ...], collective: str) -> tuple[set[int], str]:
     """Numbers of ranks for which busbw / algbw of the fastest row comes out as printed, to two decimals."""
     how = "busbw / algbw"
-    halves = [half for row in rows for half in row.halves if half.busbw_bytes_per_s > 0 and half.algbw_bytes_per_s > 0]
+    halves = [
+        half
+        for row in rows
+        for half in row.halves
+        if half.busbw_bytes_per_s > 0 and half.algbw_bytes_per_s > 0
+    ]
     if collective != "allreduce" or not halves:
         return set(), how
     best = max(halves, key=lambda half: half.busbw_bytes_per_s)
-    low, high = ((best.busbw_bytes_per_s + sign * 5e6) / (best.algbw_bytes_per_s - sign * 5e6) for sign in (-1, 1))
+    low, high = (
+        (best.busbw_bytes_per_s + sign * 5e6) / (best.algbw_bytes_per_s - sign * 5e6) for sign in (-1, 1)
+    )
     if not 0 < low <= high < 2:
         return set(), how
     first, last = 2 / (2 - low), 2 / (2 - high)  # 2·(n-1)/n = ratio
@@ -170,12 +219,25 @@ def _groups(devices: tuple[Device, ...], ranks: int) -> tuple[int, str, list[str
     if len(members) < 2:
         return 1, "all", []
     if len(sizes) != 1 or sum(map(len, members.values())) != ranks:
-        return 1, "all", [f"the list of devices has {len(members)} groups that are not alike or not complete: this was not a run of all ranks together"]
+        return (
+            1,
+            "all",
+            [
+                f"the list of devices has {len(members)} groups that are not alike or not complete: this was not a run of all ranks together"
+            ],
+        )
     if all(len({device.host for device in group}) == 1 for group in members.values()):
         return len(members), "domain", []
-    if all(len({device.host for device in group}) == len(group) and len({device.index for device in group}) == 1 for group in members.values()):
+    if all(
+        len({device.host for device in group}) == len(group) and len({device.index for device in group}) == 1
+        for group in members.values()
+    ):
         return len(members), "rail", []
-    return len(members), "all", [f"the ranks were split into {len(members)} groups that are neither hosts nor rails"]
+    return (
+        len(members),
+        "all",
+        [f"the ranks were split into {len(members)} groups that are neither hosts nor rails"],
+    )
 
 
 def _samples(rows: tuple[Row, ...], collective: str, ranks: int) -> tuple[tuple[Sample, ...], list[str]]:
@@ -191,8 +253,19 @@ def _samples(rows: tuple[Row, ...], collective: str, ranks: int) -> tuple[tuple[
                 continue
             algbw = row.size / half.seconds
             wire = algbw * factor if factor is not None else half.busbw_bytes_per_s
-            samples.append(Sample(row.size, half.seconds, half.algbw_bytes_per_s, half.busbw_bytes_per_s, wire, half.in_place))
-    return tuple(samples), [f"{first[reason]}{_others(count)}: not used: {reason}" for reason, count in reasons.items()]
+            samples.append(
+                Sample(
+                    row.size,
+                    half.seconds,
+                    half.algbw_bytes_per_s,
+                    half.busbw_bytes_per_s,
+                    wire,
+                    half.in_place,
+                )
+            )
+    return tuple(samples), [
+        f"{first[reason]}{_others(count)}: not used: {reason}" for reason, count in reasons.items()
+    ]
 
 
 def _others(count: int) -> str:

@@ -15,9 +15,13 @@ _REDOPS = ("sum", "prod", "max", "min", "avg", "all", "none", "mulsum")
 _COLUMNS = ("time", "algbw", "busbw", "#wrong")
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _NOISE = re.compile(r"[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] (?:NCCL|RCCL) (?:INFO|WARN|TRACE).*")
-_TAG = re.compile(r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err)>:?)?")  # of mpirun; '[0x1b]' and '[0000:1b:00]' are devices
+_TAG = re.compile(
+    r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err)>:?)?"
+)  # of mpirun; '[0x1b]' and '[0000:1b:00]' are devices
 _LABEL = re.compile(r"\s{0,20}\d{1,6}: ")  # of srun -l
-_LEAD = re.compile(rf"(?<![\w.])(\d{{1,15}})\s{{1,40}}(\d{{1,15}})\s{{1,40}}({'|'.join(ELEMENT_BYTES)})(?![\w.])")
+_LEAD = re.compile(
+    rf"(?<![\w.])(\d{{1,15}})\s{{1,40}}(\d{{1,15}})\s{{1,40}}({'|'.join(ELEMENT_BYTES)})(?![\w.])"
+)
 _RANK = re.compile(
     r"Rank\s{1,9}(\d{1,7})\s{1,9}(?:Group\s{1,9}(\d{1,7})\s{1,9})?Pid\s{1,9}\d{1,9} on\s{1,90}(\S{1,90}) device\s{1,9}(\d{1,4}) \[[^\]]{1,20}\](.{0,99})"
 )
@@ -26,7 +30,9 @@ _STARTING = re.compile(r"Collective test starting:\s{0,9}(\w{1,40})")
 _PROGRAM = re.compile(r"(?:^|[\s/])([a-z]{1,20}(?:_[a-z]{1,20}){0,3}_perf)\s")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s{0,9}:\s{0,9}([0-9.eE+-]{1,20})")
 _BOUNDS = re.compile(r"Out of bounds values\s{0,9}:\s{0,9}(\d{1,15})\s{1,9}FAILED")
-_FAILURE = re.compile(r"Test (?:CUDA|NCCL) failure [^']{0,200}'[^']{0,200}'|Test timeout|Invalid number of GPUs.{0,80}|Test failure \S{1,80}")
+_FAILURE = re.compile(
+    r"Test (?:CUDA|NCCL) failure [^']{0,200}'[^']{0,200}'|Test timeout|Invalid number of GPUs.{0,80}|Test failure \S{1,80}"
+)
 _INTEGER = re.compile(r"-?\d{1,9}")
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?\*?|-1|N/A|-?(?:nan|inf)")
 
@@ -99,7 +105,11 @@ def _take_comment(runs: list[_Run], line: str, number: int) -> _Run:
     """The run that this line belongs to, with what the line says about it."""
     run = runs[-1]
     started, header, program = _STARTING.search(line), _HEADER.search(line), _PROGRAM.search(line)
-    if ((started or "nThread" in line) and (run.closed or run.rows)) or (header and run.rows) or (program and run.closed):
+    if (
+        ((started or "nThread" in line) and (run.closed or run.rows))
+        or (header and run.rows)
+        or (program and run.closed)
+    ):
         run = _Run()
         runs.append(run)
     if started:
@@ -112,12 +122,16 @@ def _take_comment(runs: list[_Run], line: str, number: int) -> _Run:
         run.columns = columns if whole else ()  # a header that lost a word names the wrong numbers
     device = _RANK.search(line)
     if device:
-        run.devices.append(Device(int(device[1]), int(device[2] or 0), device[3], device[5].strip(), int(device[4])))
+        run.devices.append(
+            Device(int(device[1]), int(device[2] or 0), device[3], device[5].strip(), int(device[4]))
+        )
     average, bounds, failure = _AVERAGE.search(line), _BOUNDS.search(line), _FAILURE.search(line)
     if average and _is_float(average[1]):
         run.average, run.closed = float(average[1]) * 1e9, True
     if bounds:
-        run.warnings.append(f"line {number}: the run itself says that {bounds[1]} values arrived wrong; do not plan with it before that is understood")
+        run.warnings.append(
+            f"line {number}: the run itself says that {bounds[1]} values arrived wrong; do not plan with it before that is understood"
+        )
     if failure:
         run.failures.append(f"line {number}: {failure[0].strip()}")
     return run
@@ -150,15 +164,21 @@ def _close(run: _Run, opened: _Open | None, *, followed: bool = False) -> None:
         columns = columns[1:]
     where = f"line {opened.line}"
     starts = [index for index, column in enumerate(columns) if column == "time"]
-    halves = [_half(numbers[start : start + 4], in_place=bool(order)) for order, start in enumerate(starts[:2])]
+    halves = [
+        _half(numbers[start : start + 4], in_place=bool(order)) for order, start in enumerate(starts[:2])
+    ]
     found = tuple(half for half in halves if half is not None)
     size, count, dtype = opened.lead
-    fits = int(count) == 0 or int(size) % (int(count) * ELEMENT_BYTES[dtype]) == 0  # a digit lost or overwritten
+    fits = (
+        int(count) == 0 or int(size) % (int(count) * ELEMENT_BYTES[dtype]) == 0
+    )  # a digit lost or overwritten
     either = (followed or opened.pieces > 1) and not opened.noisy and len(found) < len(halves)
     if either or not fits or (columns[0] == "root" and not _INTEGER.fullmatch(numbers[0] if numbers else "")):
         found = ()
     if opened.pieces > 1 and found:
-        run.warnings.append(f"{where}: the row of size {size} was broken by other output and has been put together")
+        run.warnings.append(
+            f"{where}: the row of size {size} was broken by other output and has been put together"
+        )
     if len(found) < len(starts[:2]):
         what = "one measurement is" if found else "its measurements are"
         run.warnings.append(f"{where}: the row of size {size} is cut or unreadable: {what} missing")
@@ -172,7 +192,9 @@ def _half(words: tuple[str, ...], *, in_place: bool) -> Half | None:
     if len(words) < 3 or not all(_is_float(word) for word in words[:3]):
         return None
     microseconds, algbw, busbw = map(float, words[:3])
-    return Half(in_place, microseconds / 1e6, algbw * 1e9, busbw * 1e9, words[3].rstrip("*") if len(words) > 3 else "")
+    return Half(
+        in_place, microseconds / 1e6, algbw * 1e9, busbw * 1e9, words[3].rstrip("*") if len(words) > 3 else ""
+    )
 
 
 def _is_float(word: str) -> bool:

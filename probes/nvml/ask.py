@@ -44,13 +44,18 @@ def ask_nvml(timeout_seconds: float = NVML_TIMEOUT_SECONDS) -> NvmlAnswers:
         failed = next((line for line in lines if "failed" in line), None)
         if failed is not None:
             raise NvmlUnusableError(failed["code"])
-        asked = next((line["asking"] for line in reversed(lines) if "asking" in line), "the start of the process that asks it")
+        asked = next(
+            (line["asking"] for line in reversed(lines) if "asking" in line),
+            "the start of the process that asks it",
+        )
         how = None if DONE in lines else _how(output, timeout_seconds)
         if how is None or asked == "pairs of GPUs":
             return _answers(lines, sick, how)
         if not asked.startswith("GPU ") or len(sick) == MOST_SICK_GPUS:
             before = f" (and before at GPU {', '.join(map(str, sick))})" if sick else ""
-            raise BadInput(f"NVML {how} at {asked}{before}: a GPU may be hung; look for 'Xid' in dmesg, and note that nvidia-smi would hang as well")
+            raise BadInput(
+                f"NVML {how} at {asked}{before}: a GPU may be hung; look for 'Xid' in dmesg, and note that nvidia-smi would hang as well"
+            )
         sick[int(asked.removeprefix("GPU "))] = f"NVML {how} when asked about it: the GPU may be hung"
 
 
@@ -73,5 +78,11 @@ def _answers(lines: Sequence[Raw], sick: Mapping[int, str], how: str | None) -> 
     gpus = {index: {"index": index, "errors": {}, "sick": why} for index, why in sick.items()}
     gpus |= {line["gpu"]["index"]: line["gpu"] for line in lines if "gpu" in line}
     pairs: list[Raw] = next((line["pairs"] for line in lines if "pairs" in line), [])
-    warnings = (f"NVML {how} at pairs of GPUs: PCIe distances and peer access between GPUs are not known",) if how else ()
-    return NvmlAnswers(head["driver"], tuple(gpus[index] for index in range(head["count"])), tuple(pairs), warnings)
+    warnings = (
+        (f"NVML {how} at pairs of GPUs: PCIe distances and peer access between GPUs are not known",)
+        if how
+        else ()
+    )
+    return NvmlAnswers(
+        head["driver"], tuple(gpus[index] for index in range(head["count"])), tuple(pairs), warnings
+    )

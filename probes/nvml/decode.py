@@ -24,8 +24,24 @@ P2P = {
 }  # fmt: skip
 VIRTUALIZATION = {1: "GPUs passed through to a virtual machine", 2: "virtual GPUs in a guest"}
 FABRIC_STATES = {0: "NOT_SUPPORTED", 1: "NOT_STARTED", 2: "IN_PROGRESS", 3: "COMPLETED"}
-LINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}  # NVML gives the number on the left
-GB_PER_S_OF_LANE = {1: 0.25, 2: 0.5, 3: 1.0, 4: 2.0, 5: 4.0, 6: 8.0}  # PCIe generation: line rate of a lane, per direction
+LINK_VERSIONS = {
+    1: "1.0",
+    2: "2.0",
+    3: "2.2",
+    4: "3.0",
+    5: "3.1",
+    6: "4.0",
+    7: "5.0",
+    8: "6.0",
+}  # NVML gives the number on the left
+GB_PER_S_OF_LANE = {
+    1: 0.25,
+    2: 0.5,
+    3: 1.0,
+    4: 2.0,
+    5: 4.0,
+    6: 8.0,
+}  # PCIe generation: line rate of a lane, per direction
 RACK_GPU = re.compile(r"\bGB[23]00\b")  # these always sit in an NVLink fabric that spans trays
 BANDWIDTH_MODES = {1: "OFF", 2: "MIN", 3: "HALF", 4: "3QUARTER"}  # 0 is FULL
 
@@ -46,12 +62,18 @@ def error_text(code: int) -> str:
 def decode_fabric(fabric: Raw | None, name: str | None) -> FabricState:
     """The rules of `nvlink_domains.fabric_key`; a rack-scale GPU without any fabric state is not ready either: alone it would pass for a 4-GPU machine."""
     if fabric is None or fabric["state"] == 0:
-        return FabricState(not_ready="NVLink fabric not ready: state NOT_SUPPORTED") if RACK_GPU.search(name or "") else FabricState()
+        return (
+            FabricState(not_ready="NVLink fabric not ready: state NOT_SUPPORTED")
+            if RACK_GPU.search(name or "")
+            else FabricState()
+        )
     state, status = fabric["state"], fabric["status"]
     key, why_not = fabric_key(bytes.fromhex(fabric["uuid"]), fabric["clique"], state, status)
     if why_not:
         failed = f", its registration failed ({error_text(status)})" if state == 3 else ""
-        return FabricState(not_ready=f"NVLink fabric not ready: state {FABRIC_STATES.get(state, state)}{failed}")
+        return FabricState(
+            not_ready=f"NVLink fabric not ready: state {FABRIC_STATES.get(state, state)}{failed}"
+        )
     return FabricState(key, None, decode_health(fabric.get("health", 0), fabric.get("summary", 0)))
 
 
@@ -64,14 +86,19 @@ def decode_health(mask: int, summary: int = 0) -> tuple[str, ...]:
     faults = [*fabric_faults(mask)]
     faults += ["no partition of the NVLink fabric is assigned"] if mask >> 12 & 3 == 2 else []
     faults += ["the NVLink fabric manager is not connected"] if mask >> 14 & 3 == 2 else []
-    return tuple(faults) or {2: ("NVLink fabric health is summed up as unhealthy",), 3: ("NVLink fabric health is summed up as limited capacity",)}.get(
-        summary, ()
-    )
+    return tuple(faults) or {
+        2: ("NVLink fabric health is summed up as unhealthy",),
+        3: ("NVLink fabric health is summed up as limited capacity",),
+    }.get(summary, ())
 
 
 def active_links(gpu: Raw) -> list[Raw]:
     """The links that carry peer traffic. A sleeping link (field state 2) wakes when it is used."""
-    return [link for link in gpu.get("links", ()) if link["state"] == 1 and link.get("p2p") != 0 and link.get("field_state") not in (0, 3)]
+    return [
+        link
+        for link in gpu.get("links", ())
+        if link["state"] == 1 and link.get("p2p") != 0 and link.get("field_state") not in (0, 3)
+    ]
 
 
 def links_untold(gpu: Raw) -> bool:
@@ -93,10 +120,21 @@ def switch_id(link: Raw) -> str | None:
 def decode_gpu(gpu: Raw) -> GpuFact:
     """One GPU by itself; what needs its siblings (domains, links that it lacks) is in `probes.nvml.facts`."""
     index, errors = gpu["index"], gpu["errors"]
-    lost = [gpu["sick"]] if "sick" in gpu else [error_text(code) for code in errors.values() if code in (4, 15, 16)]
+    lost = (
+        [gpu["sick"]]
+        if "sick" in gpu
+        else [error_text(code) for code in errors.values() if code in (4, 15, 16)]
+    )
     if "links" not in gpu:
         why = lost or [error_text(code) for code in errors.values()]
-        return GpuFact(index, name=gpu.get("name"), uuid=gpu.get("uuid"), pci=gpu.get("pci"), memory_bytes=gpu.get("memory"), faults=(why[0],))
+        return GpuFact(
+            index,
+            name=gpu.get("name"),
+            uuid=gpu.get("uuid"),
+            pci=gpu.get("pci"),
+            memory_bytes=gpu.get("memory"),
+            faults=(why[0],),
+        )
     fabric = decode_fabric(gpu.get("fabric"), gpu.get("name"))
     active = active_links(gpu)
     speeds = sorted({link["mb_per_s"] for link in active if link.get("mb_per_s")})
@@ -105,9 +143,13 @@ def decode_gpu(gpu: Raw) -> GpuFact:
     if now and full and now < full:
         faults.append(f"PCIe runs x{gpu['pcie_width']}, card and slot allow x{gpu['pcie_max_width']}")
     if gpu.get("mig"):
-        faults.append("MIG is on: it is cut into slices that have no peer access; turn MIG off to plan with the whole GPU")
+        faults.append(
+            "MIG is on: it is cut into slices that have no peer access; turn MIG off to plan with the whole GPU"
+        )
     if gpu.get("bandwidth_mode"):
-        faults.append(f"NVLink bandwidth is set to {BANDWIDTH_MODES.get(gpu['bandwidth_mode'], gpu['bandwidth_mode'])} by policy")
+        faults.append(
+            f"NVLink bandwidth is set to {BANDWIDTH_MODES.get(gpu['bandwidth_mode'], gpu['bandwidth_mode'])} by policy"
+        )
     return GpuFact(
         index, name=gpu.get("name"), uuid=gpu.get("uuid"), pci=gpu.get("pci"), memory_bytes=gpu.get("memory"),
         numa=gpu["numa"][0] if len(gpu.get("numa", ())) == 1 else None,
@@ -126,13 +168,25 @@ def _pcie_bytes_per_s(gpu: Raw, width: str) -> float | None:
 
 def _link_faults(gpu: Raw, speeds: list[int]) -> list[str]:
     up = [link for link in gpu["links"] if link["state"] == 1]
-    failed = {name.removeprefix("NVLink "): code for name, code in gpu["errors"].items() if name.startswith("NVLink ") and code != 13}
+    failed = {
+        name.removeprefix("NVLink "): code
+        for name, code in gpu["errors"].items()
+        if name.startswith("NVLink ") and code != 13
+    }
     groups = [
-        *((error_text(code), [name for name in failed if failed[name] == code]) for code in sorted(set(failed.values()))),
-        ("up, but its traffic is disabled", [str(link["link"]) for link in up if link.get("field_state") == 3]),
+        *(
+            (error_text(code), [name for name in failed if failed[name] == code])
+            for code in sorted(set(failed.values()))
+        ),
+        (
+            "up, but its traffic is disabled",
+            [str(link["link"]) for link in up if link.get("field_state") == 3],
+        ),
         ("up, but not for traffic between GPUs", [str(link["link"]) for link in up if link.get("p2p") == 0]),
     ]
     faults = [f"NVLink {', '.join(numbers)}: {text}" for text, numbers in groups if numbers]
     if len(speeds) > 1:
-        faults.append(f"its NVLinks run at different speeds: {', '.join(map(str, speeds))} MB/s; the lowest is taken for all")
+        faults.append(
+            f"its NVLinks run at different speeds: {', '.join(map(str, speeds))} MB/s; the lowest is taken for all"
+        )
     return faults

@@ -22,7 +22,14 @@ from probes.nvml.decode import (
 )
 
 # Refusals that many sound machines give: (question, NVML code).
-EXPECTED = {("mig", 3), ("bandwidth_mode", 3), ("bandwidth_mode", 13), ("fabric", 3), ("link_count", 3), ("virtualization", 3)}
+EXPECTED = {
+    ("mig", 3),
+    ("bandwidth_mode", 3),
+    ("bandwidth_mode", 13),
+    ("fabric", 3),
+    ("link_count", 3),
+    ("virtualization", 3),
+}
 Pair = tuple[int, int]
 
 
@@ -31,18 +38,38 @@ def facts_of(answers: NvmlAnswers) -> HostFacts:
     raw, gpus = answers.gpus, [decode_gpu(gpu) for gpu in answers.gpus]
     ends = _ends(raw)
     linked, doubts = _domains(raw, gpus, ends, answers.pairs)
-    unready = {gpu.index: why for gpu, one in zip(gpus, raw, strict=True) if "links" in one and (why := decode_fabric(one.get("fabric"), gpu.name).not_ready)}
-    virtual = sorted({VIRTUALIZATION[gpu["virtualization"]] for gpu in raw if gpu.get("virtualization") in VIRTUALIZATION})
-    paths = {} if virtual else {_pair(pair): ANCESTORS[pair["ancestor"]] for pair in answers.pairs if pair.get("ancestor") in ANCESTORS}
+    unready = {
+        gpu.index: why
+        for gpu, one in zip(gpus, raw, strict=True)
+        if "links" in one and (why := decode_fabric(one.get("fabric"), gpu.name).not_ready)
+    }
+    virtual = sorted(
+        {VIRTUALIZATION[gpu["virtualization"]] for gpu in raw if gpu.get("virtualization") in VIRTUALIZATION}
+    )
+    paths = (
+        {}
+        if virtual
+        else {
+            _pair(pair): ANCESTORS[pair["ancestor"]]
+            for pair in answers.pairs
+            if pair.get("ancestor") in ANCESTORS
+        }
+    )
     unknown = [*linked.unknown, *_refused(raw)]
     hidden = [gpu for gpu, end in enumerate(ends) if end.hidden]
     if hidden:
-        unknown.append(f"NVLinks of {named(hidden)} lead to GPUs that cannot be seen from here (a container or virtual machine with some of the GPUs?)")
+        unknown.append(
+            f"NVLinks of {named(hidden)} lead to GPUs that cannot be seen from here (a container or virtual machine with some of the GPUs?)"
+        )
     if virtual:
-        unknown.append(f"{' and '.join(virtual)}: the PCIe distances between GPUs that NVML gives there are not those of the hardware, and are left out")
+        unknown.append(
+            f"{' and '.join(virtual)}: the PCIe distances between GPUs that NVML gives there are not those of the hardware, and are left out"
+        )
     if unready:
         first = unready[min(unready)]
-        unknown.append(f"{first} ({named(sorted(unready))}): which GPUs share a domain is not known; see to the fabric manager, then probe again")
+        unknown.append(
+            f"{first} ({named(sorted(unready))}): which GPUs share a domain is not known; see to the fabric manager, then probe again"
+        )
     asked = [gpu for gpu in raw if "links" in gpu]
     untold = bool(unready) or (bool(asked) and all(links_untold(gpu) for gpu in asked))
     return HostFacts(
@@ -78,7 +105,14 @@ def _ends(raw: Sequence[Raw]) -> list[Ends]:
         rest = [link for link in links if link.get("remote") not in at]
         to_switch = [link for link in rest if leads_to_switch(link)]
         ids = (switch_id(link) for link in to_switch)
-        ends.append(Ends(tuple(others), len(to_switch), frozenset(one for one in ids if one), len(rest) - len(to_switch)))
+        ends.append(
+            Ends(
+                tuple(others),
+                len(to_switch),
+                frozenset(one for one in ids if one),
+                len(rest) - len(to_switch),
+            )
+        )
     return ends
 
 
@@ -88,7 +122,9 @@ def _direct(ends: Sequence[Ends], a: int, b: int) -> int:
     return min(seen) or max(seen)
 
 
-def _domains(raw: Sequence[Raw], gpus: Sequence[GpuFact], ends: Sequence[Ends], pairs: Sequence[Raw]) -> tuple[Domains, tuple[str, ...]]:
+def _domains(
+    raw: Sequence[Raw], gpus: Sequence[GpuFact], ends: Sequence[Ends], pairs: Sequence[Raw]
+) -> tuple[Domains, tuple[str, ...]]:
     """The domains of one host, and a doubt where they rest on an assumption.
 
     Switches that GPUs reach through other switches join them too (16 GPUs over two boards), so that NVML's word on which pairs reach each other, and a
@@ -97,7 +133,10 @@ def _domains(raw: Sequence[Raw], gpus: Sequence[GpuFact], ends: Sequence[Ends], 
     direct = {(a, b): links for a, b in combinations(range(len(raw)), 2) if (links := _direct(ends, a, b))}
     reach = components(len(raw), [_pair(pair) for pair in pairs if pair.get("p2p_nvlink") == 0])
     together = {gpu: f"reach of GPU {group[0]}" for group in reach if len(group) > 1 for gpu in group}
-    known = [end.switches | set(filter(None, [together.get(gpu), gpus[gpu].fabric])) for gpu, end in enumerate(ends)]
+    known = [
+        end.switches | set(filter(None, [together.get(gpu), gpus[gpu].fabric]))
+        for gpu, end in enumerate(ends)
+    ]
     behind = [gpu for gpu, end in enumerate(ends) if end.to_switch]
     doubts: tuple[str, ...] = ()
     if not all(known[gpu] for gpu in behind):
@@ -107,7 +146,9 @@ def _domains(raw: Sequence[Raw], gpus: Sequence[GpuFact], ends: Sequence[Ends], 
                 f"where the NVLinks of {named([gpu for gpu in behind if f'GPU {gpu}' in known[gpu]])} lead cannot be read: taken as apart from the others",
             )
         else:
-            doubts = ("the far ends of the NVLinks cannot be read and NVML does not say which GPUs reach each other: taken as one switch for all of them",)
+            doubts = (
+                "the far ends of the NVLinks cannot be read and NVML does not say which GPUs reach each other: taken as one switch for all of them",
+            )
     return domains_from_links(direct, [end.to_switch for end in ends], known), doubts
 
 
@@ -133,7 +174,9 @@ def _with_lost_links(gpu: GpuFact, raw: Raw, linked: Domains) -> GpuFact:
     if "links" not in raw or raw.get("mig"):
         return gpu
     mark = f"GPU {gpu.index} has "
-    told = [text.removeprefix(mark) for text in lost_links(linked.domains, linked.links) if text.startswith(mark)]
+    told = [
+        text.removeprefix(mark) for text in lost_links(linked.domains, linked.links) if text.startswith(mark)
+    ]
     return replace(gpu, faults=(*gpu.faults, *told))
 
 
@@ -143,9 +186,16 @@ def _refused(raw: Sequence[Raw]) -> list[str]:
     for gpu in raw:
         for question, code in gpu["errors"].items():
             name = "NVLinks" if question.startswith("NVLink ") else question.replace("_", " ")
-            if (question, code) not in EXPECTED and code not in {4, 15, 16} and not (name == "NVLinks" and code != 13):
+            if (
+                (question, code) not in EXPECTED
+                and code not in {4, 15, 16}
+                and not (name == "NVLinks" and code != 13)
+            ):
                 groups.setdefault((name, code), []).append(gpu["index"])
-    return [f"NVML does not give {name} of {named(members)}: {error_text(code)}" for (name, code), members in groups.items()]
+    return [
+        f"NVML does not give {name} of {named(members)}: {error_text(code)}"
+        for (name, code), members in groups.items()
+    ]
 
 
 def _peer_faults(pairs: Sequence[Raw], raw: Sequence[Raw]) -> list[str]:
@@ -155,7 +205,10 @@ def _peer_faults(pairs: Sequence[Raw], raw: Sequence[Raw]) -> list[str]:
     for pair in pairs:
         if pair.get("p2p_read", 0) and not mig & set(pair["gpus"]):
             groups.setdefault(pair["p2p_read"], []).append("-".join(map(str, pair["gpus"])))
-    shown = [(P2P.get(code, f"status {code}"), ", ".join(found[:6]), len(found) - 6) for code, found in sorted(groups.items())]
+    shown = [
+        (P2P.get(code, f"status {code}"), ", ".join(found[:6]), len(found) - 6)
+        for code, found in sorted(groups.items())
+    ]
     return [
         f"no direct peer access between GPUs {some}{f' and {more} more pairs' if more > 0 else ''} ({why}): their traffic goes through host memory"
         for why, some, more in shown

@@ -137,10 +137,19 @@ def fabric(handle: Any) -> Answers:
         try:
             call(handle, ctypes.byref(info))
         except pynvml.NVMLError as error:
-            if version > 1 and error.value in (2, 13, 25):  # invalid argument, no such function, no such version: an older driver
+            if version > 1 and error.value in (
+                2,
+                13,
+                25,
+            ):  # invalid argument, no such function, no such version: an older driver
                 continue
             raise
-        known = {"uuid": bytes(info.clusterUuid).hex(), "clique": info.cliqueId, "state": info.state & 0xFF, "status": info.status}
+        known = {
+            "uuid": bytes(info.clusterUuid).hex(),
+            "clique": info.cliqueId,
+            "state": info.state & 0xFF,
+            "status": info.status,
+        }
         known |= {"health": info.healthMask} if version >= 2 else {}
         return known | ({"summary": info.healthSummary} if version >= 3 else {})
     raise AssertionError("version 1 returns or raises")
@@ -164,8 +173,15 @@ def links(handle: Any, count: int | None, errors: dict[str, int]) -> list[Answer
             "state": state,
             "version": ask(refused, "version", pynvml.nvmlDeviceGetNvLinkVersion, handle, link),
             "p2p": ask(refused, "p2p", pynvml.nvmlDeviceGetNvLinkCapability, handle, link, LINK_P2P),
-            "remote_type": ask(refused, "remote_type", pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link),
-            "remote": ask(refused, "remote", lambda at: pci_address(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, at)), link),
+            "remote_type": ask(
+                refused, "remote_type", pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link
+            ),
+            "remote": ask(
+                refused,
+                "remote",
+                lambda at: pci_address(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, at)),
+                link,
+            ),
             "mb_per_s": ask(refused, "mb_per_s", field, handle, FIELD_LINK_SPEED, link),
             "field_state": ask(refused, "field_state", field, handle, FIELD_LINK_STATE, link),
         }
@@ -177,7 +193,9 @@ def ask_pair(a: int, b: int, handles: dict[int, Any]) -> Answers:
     errors: dict[str, int] = {}
     answers = {
         "gpus": [a, b],
-        "ancestor": ask(errors, "ancestor", pynvml.nvmlDeviceGetTopologyCommonAncestor, handles[a], handles[b]),
+        "ancestor": ask(
+            errors, "ancestor", pynvml.nvmlDeviceGetTopologyCommonAncestor, handles[a], handles[b]
+        ),
         "p2p_read": ask(errors, "p2p_read", pynvml.nvmlDeviceGetP2PStatus, handles[a], handles[b], 0),
         "p2p_nvlink": ask(errors, "p2p_nvlink", pynvml.nvmlDeviceGetP2PStatus, handles[a], handles[b], 2),
     }
@@ -186,4 +204,6 @@ def ask_pair(a: int, b: int, handles: dict[int, Any]) -> Answers:
 
 if __name__ == "__main__":
     main(frozenset(map(int, sys.argv[1:])))
-    os._exit(0)  # without nvmlShutdown and interpreter teardown: either may hang on a sick GPU, and the answers are out
+    os._exit(
+        0
+    )  # without nvmlShutdown and interpreter teardown: either may hang on a sick GPU, and the answers are out

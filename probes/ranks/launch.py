@@ -23,7 +23,11 @@ class Launch:
     run: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value, count in (("rank", self.rank, self.world), ("local rank", self.local_rank, self.local_world), ("node", self.node, self.nodes)):
+        for name, value, count in (
+            ("rank", self.rank, self.world),
+            ("local rank", self.local_rank, self.local_world),
+            ("node", self.node, self.nodes),
+        ):
             if value is not None and not 0 <= value < (count or value + 1):
                 raise BadInput(f"{self.launcher}: {name} is {value} of {count}; it counts from 0")
 
@@ -49,12 +53,19 @@ def launch_of(environment: Mapping[str, str]) -> Launch | None:
     False
     """
     for launcher, variables in _LAUNCHERS:
-        told = {field: value for field, names in zip(_FIELDS, variables, strict=True) if (value := _first(environment, names))}
+        told = {
+            field: value
+            for field, names in zip(_FIELDS, variables, strict=True)
+            if (value := _first(environment, names))
+        }
         if {"rank", "world", "local_rank"} <= set(told):
             run = told.pop("run", None)
             counts = {field: _number(value, launcher, field) for field, value in told.items()}
             if counts.get("node", 0) >= counts.get("nodes", counts.get("node", 0) + 1):
-                del counts["node"], counts["nodes"]  # a step of a larger job may count nodes of the one and of the other
+                del (
+                    counts["node"],
+                    counts["nodes"],
+                )  # a step of a larger job may count nodes of the one and of the other
             return Launch(launcher, **counts, run=run)
     return None
 
@@ -72,11 +83,17 @@ def adopt(environment: MutableMapping[str, str]) -> Launch | None:
     if "MASTER_ADDR" not in environment:
         nodes = _first(environment, "SLURM_STEP_NODELIST SLURM_JOB_NODELIST")
         if launch.launcher != "srun" or nodes is None:
-            raise BadInput(f"{launch.launcher} does not say where ranks meet; set MASTER_ADDR to the host of rank 0 for every rank, or use torchrun")
+            raise BadInput(
+                f"{launch.launcher} does not say where ranks meet; set MASTER_ADDR to the host of rank 0 for every rank, or use torchrun"
+            )
         environment["MASTER_ADDR"] = expand_hosts(nodes, "SLURM_STEP_NODELIST")[0]
     environment.setdefault("MASTER_PORT", MEETING_PORT)
-    environment.update({"RANK": str(launch.rank), "WORLD_SIZE": str(launch.world), "LOCAL_RANK": str(launch.local_rank)})
-    local_world = launch.local_world or (launch.world // launch.nodes if launch.nodes and launch.world % launch.nodes == 0 else None)
+    environment.update(
+        {"RANK": str(launch.rank), "WORLD_SIZE": str(launch.world), "LOCAL_RANK": str(launch.local_rank)}
+    )
+    local_world = launch.local_world or (
+        launch.world // launch.nodes if launch.nodes and launch.world % launch.nodes == 0 else None
+    )
     if local_world:
         environment["LOCAL_WORLD_SIZE"] = str(local_world)
     return launch

@@ -55,7 +55,9 @@ def run_launched(party: Party, work: Callable[[Wire], str]) -> tuple[int, list[s
         dist.destroy_process_group()
     except dist.DistError as error:
         meeting = f"rank 0 at {os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        raise RunFailed(f"rank {rank} did not find {meeting} within {party.timeout_seconds:g} s ({str(error).splitlines()[0]})") from error
+        raise RunFailed(
+            f"rank {rank} did not find {meeting} within {party.timeout_seconds:g} s ({str(error).splitlines()[0]})"
+        ) from error
     finally:
         signal.alarm(0)
     return rank, texts
@@ -86,7 +88,11 @@ def _roll_call(store: Store, rank: int, world: int) -> str:
         while lost and time.monotonic() < deadline:
             lost = [other for other in lost if not store.check([f"moeplan-here-{other}"])]
             time.sleep(0.1)
-        phases = {other: store.get(f"moeplan-phase-{other}").decode() for other in lost if store.check([f"moeplan-phase-{other}"])}
+        phases = {
+            other: store.get(f"moeplan-phase-{other}").decode()
+            for other in lost
+            if store.check([f"moeplan-phase-{other}"])
+        }
         named = [f"rank {other} in '{phases.get(other, 'start')}'" for other in lost]
         return (
             f"no answer from {', '.join(named)}; look at that rank's own log"

@@ -50,7 +50,9 @@ def check_torch(verb: str) -> None:
     if importlib.util.find_spec("torch") is None:
         raise BadInput(f"{verb} needs torch: pip install 'moeplan[hardware]'")
     if is_launched():
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # read at torch's import; a lost peer is told in one line
+        os.environ.setdefault(
+            "TORCH_CPP_LOG_LEVEL", "FATAL"
+        )  # read at torch's import; a lost peer is told in one line
 
 
 def is_launched() -> bool:
@@ -62,7 +64,9 @@ def launched_place(verb: str) -> tuple[int, int]:
     """Rank and world size from the environment. BadInput where they are no numbers or the meeting point is missing."""
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
-        raise BadInput(f"RANK is set but {missing[0]} is not; start {verb} with torchrun, or set it for every rank (unset RANK to run on this machine alone)")
+        raise BadInput(
+            f"RANK is set but {missing[0]} is not; start {verb} with torchrun, or set it for every rank (unset RANK to run on this machine alone)"
+        )
     try:
         rank, world, _ = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     except ValueError as error:
@@ -83,7 +87,11 @@ def check_memory(ranks: int, free_bytes: float, verb: str = "validate") -> None:
 def available_bytes() -> float:
     """Memory that can still be used, as Linux tells it; without limit where the system does not tell."""
     with contextlib.suppress(OSError, StopIteration):
-        line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
+        line = next(
+            line
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("MemAvailable:")
+        )
         return int(line.split()[1]) * 1024.0
     return float("inf")
 
@@ -93,7 +101,12 @@ def run_here(worker: str, directory: Path, ranks: int, timeout_seconds: float) -
     deadline = time.monotonic() + timeout_seconds
     with (directory / "launcher.log").open("wb") as log:
         launcher = subprocess.Popen(
-            _command(worker, directory, ranks), env=_environment(directory), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            _command(worker, directory, ranks),
+            env=_environment(directory),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     try:
         _watch(launcher, directory, ranks, deadline, timeout_seconds)
@@ -104,18 +117,30 @@ def run_here(worker: str, directory: Path, ranks: int, timeout_seconds: float) -
 
 def _command(worker: str, directory: Path, ranks: int) -> list[str]:
     """`--standalone` lets the launcher choose a free port itself, so no other program can take it in between."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--max-restarts=0", "--monitor-interval=0.5"]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr=127.0.0.1",
+        "--max-restarts=0",
+        "--monitor-interval=0.5",
+    ]
     return [*launcher, f"--nproc-per-node={ranks}", "-m", worker, str(directory)]
 
 
 def _environment(directory: Path) -> dict[str, str]:
     """One thread a rank, loopback only, the launcher's own files where they are removed, and this very package on the path, installed or not."""
-    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join(
+        [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     interface = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     return {**os.environ, **interface, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
 
 
-def _watch(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int, deadline: float, timeout_seconds: float) -> None:
+def _watch(
+    launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int, deadline: float, timeout_seconds: float
+) -> None:
     """Return when every rank has ended well; raise as soon as one has not, or when the time is over."""
     moving = time.monotonic()
     while launcher.poll() is None:
@@ -126,9 +151,13 @@ def _watch(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int, dea
         stopped = [place.text for place in places if place.stopped]
         moving = moving if stopped else time.monotonic()
         if time.monotonic() - moving > STANDSTILL_SECONDS:
-            raise RunFailed(f"{'; '.join(stopped)}; the run was ended, the other ranks cannot go on without it")
+            raise RunFailed(
+                f"{'; '.join(stopped)}; the run was ended, the other ranks cannot go on without it"
+            )
         if time.monotonic() > deadline:
-            raise RunFailed(f"{_late(places, ranks)}; the run was ended after {timeout_seconds:g} s (raise --timeout if this is only slow)")
+            raise RunFailed(
+                f"{_late(places, ranks)}; the run was ended after {timeout_seconds:g} s (raise --timeout if this is only slow)"
+            )
         time.sleep(POLL_SECONDS)
     places = read_places(directory, ranks)
     if launcher.returncode != 0 or dead(places):
@@ -139,12 +168,18 @@ def _raise_fault(directory: Path, places: list[Place]) -> None:
     """A rank's own exception is ours and keeps its traceback; a rank that vanished is named."""
     for place in places:
         if place.phase == FAILED:
-            raise RuntimeError(f"rank {place.rank} failed:\n{(directory / f'error-{place.rank}').read_text()}")
+            raise RuntimeError(
+                f"rank {place.rank} failed:\n{(directory / f'error-{place.rank}').read_text()}"
+            )
     gone = dead(places)
     if gone:
-        raise RunFailed(f"{'; '.join(place.text for place in gone)} without a result; look for a kill or too little memory in that machine's log")
+        raise RunFailed(
+            f"{'; '.join(place.text for place in gone)} without a result; look for a kill or too little memory in that machine's log"
+        )
     lines = (directory / "launcher.log").read_text(errors="replace").strip().splitlines()
-    raise RunFailed(f"torch's launcher ended before the ranks did: {lines[-1] if lines else 'it said nothing'}")
+    raise RunFailed(
+        f"torch's launcher ended before the ranks did: {lines[-1] if lines else 'it said nothing'}"
+    )
 
 
 def _raise_loss(directory: Path, places: list[Place]) -> None:
@@ -154,7 +189,9 @@ def _raise_loss(directory: Path, places: list[Place]) -> None:
         if account.exists() and time.time() - account.stat().st_mtime > LOSS_SECONDS:
             lines = account.read_text().strip().splitlines()
             others = "; ".join(other.text for other in laggards(places))
-            raise RunFailed(f"rank {place.rank} lost the others in '{place.phase}' ({lines[0] if lines else 'no reason given'}): {others}")
+            raise RunFailed(
+                f"rank {place.rank} lost the others in '{place.phase}' ({lines[0] if lines else 'no reason given'}): {others}"
+            )
 
 
 def _late(places: list[Place], ranks: int) -> str:

@@ -40,7 +40,15 @@ class Place:
 
     @property
     def text(self) -> str:
-        how = "ended" if not self.alive else "is stopped (SIGSTOP)" if self.stopped else "waits for the others" if self.waiting else "is busy"
+        how = (
+            "ended"
+            if not self.alive
+            else "is stopped (SIGSTOP)"
+            if self.stopped
+            else "waits for the others"
+            if self.waiting
+            else "is busy"
+        )
         return f"rank {self.rank} {how} in '{self.phase}'"
 
 
@@ -53,7 +61,9 @@ class FileStatus:
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._step, self._waiting, self._phase = 0, False, "start"
         self._write()
-        born.rename(_path(directory, rank))  # appears locked: no reader takes a rank that is being born for a dead one
+        born.rename(
+            _path(directory, rank)
+        )  # appears locked: no reader takes a rank that is being born for a dead one
 
     def enter(self, phase: str) -> None:
         self._step, self._waiting, self._phase = self._step + 1, False, phase

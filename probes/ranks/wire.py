@@ -41,7 +41,9 @@ class Tally:
         pairs, self._pairs = self._pairs or [], None
         sent_GX = zip(*(outgoing for outgoing, _ in pairs), strict=True)
         received_GX = zip(*(incoming for _, incoming in pairs), strict=True)
-        return [sum(part.nbytes for part in parts) for parts in sent_GX], [sum(part.nbytes for part in parts) for parts in received_GX]
+        return [sum(part.nbytes for part in parts) for parts in sent_GX], [
+            sum(part.nbytes for part in parts) for parts in received_GX
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,9 @@ class Wire:
         padded[: len(content)] = content
         all_padded = [torch.empty_like(padded) for _ in range(self.gpus)]
         self._waits(lambda: dist.all_gather(all_padded, padded, group=self.control))
-        return [bytes(part[: int(size)].numpy()).decode() for part, size in zip(all_padded, sizes, strict=True)]
+        return [
+            bytes(part[: int(size)].numpy()).decode() for part, size in zip(all_padded, sizes, strict=True)
+        ]
 
     def settle(self) -> float:
         """The clock, once the device has finished what it was given."""
@@ -125,8 +129,16 @@ def open_wire(party: Party, status: Status, device: torch.device, store: Store, 
         torch.cuda.set_device(device)
     status.wait(waiting=True)
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=party.ranks, timeout=timeout)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=store,
+            rank=rank,
+            world_size=party.ranks,
+            timeout=timeout,
+        )
         control = dist.new_group(backend="gloo", timeout=timeout)
     except RuntimeError as error:
         raise PeersLostError(str(error)) from error
-    return Wire(rank, device, control, status, torch.tensor(party.nodes, dtype=torch.int64, device=device), Tally())
+    return Wire(
+        rank, device, control, status, torch.tensor(party.nodes, dtype=torch.int64, device=device), Tally()
+    )

@@ -58,7 +58,9 @@ def _run(directory: Path, status: FileStatus, party: Party, work: "Callable[[Wir
     from probes.ranks.wire import PeersLostError, open_wire
 
     rank = int(os.environ["RANK"])
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if party.device == "cuda" else torch.device("cpu")
+    device = (
+        torch.device("cuda", int(os.environ["LOCAL_RANK"])) if party.device == "cuda" else torch.device("cpu")
+    )
     status.enter("start of the process group")
     try:
         store, _, _ = next(rendezvous("env://"))

@@ -29,7 +29,9 @@ def anonymise(record: ProbeRecord, key: str = "") -> ProbeRecord:
         unknown=alias.texts(host.unknown),
         warnings=alias.texts(host.warnings),
     )
-    launch = record.launch and replace(record.launch, run=record.launch.run and alias.hex(record.launch.run, 8))
+    launch = record.launch and replace(
+        record.launch, run=record.launch.run and alias.hex(record.launch.run, 8)
+    )
     return replace(record, host=names, launch=launch)
 
 
@@ -43,7 +45,13 @@ def anonymise_measured(facts: MeasureFacts, key: str = "") -> MeasureFacts:
         return sentence
 
     hosts = tuple(alias[host].host for host in facts.hosts)
-    return replace(facts, source=text(facts.source), hosts=hosts, unknown=tuple(map(text, facts.unknown)), warnings=tuple(map(text, facts.warnings)))
+    return replace(
+        facts,
+        source=text(facts.source),
+        hosts=hosts,
+        unknown=tuple(map(text, facts.unknown)),
+        warnings=tuple(map(text, facts.warnings)),
+    )
 
 
 class _Aliases:
@@ -53,7 +61,11 @@ class _Aliases:
         self._key = key.encode()
         self.host = f"host-{self.hex(host, 8)}"
         names = sorted({host, host.split(".", maxsplit=1)[0]} - {""}, key=len, reverse=True)
-        self._host = re.compile("|".join(rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in names)) if names else None
+        self._host = (
+            re.compile("|".join(rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in names))
+            if names
+            else None
+        )
 
     def hex(self, name: str, digits: int) -> str:
         return hmac.new(self._key, name.lower().encode(), hashlib.sha256).hexdigest()[:digits]
@@ -74,7 +86,12 @@ class _Aliases:
 
 
 def _gpu(gpu: GpuFact, alias: _Aliases) -> GpuFact:
-    return replace(gpu, uuid=gpu.uuid and alias.uuid(gpu.uuid), fabric=gpu.fabric and alias.uuid(gpu.fabric), faults=alias.texts(gpu.faults))
+    return replace(
+        gpu,
+        uuid=gpu.uuid and alias.uuid(gpu.uuid),
+        fabric=gpu.fabric and alias.uuid(gpu.fabric),
+        faults=alias.texts(gpu.faults),
+    )
 
 
 def _nic(nic: NicFact, alias: _Aliases) -> NicFact:

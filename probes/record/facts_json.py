@@ -14,7 +14,11 @@ LARGEST_NUMBER = 1 << 63
 def to_plain(value: Any) -> Any:
     """Dataclasses become mappings, tuples lists, and the pair (0, 3) as a key '0-3'."""
     if is_dataclass(value):
-        return {one.name: to_plain(found) for one in fields(value) if (found := getattr(value, one.name)) is not None and found not in ((), {})}
+        return {
+            one.name: to_plain(found)
+            for one in fields(value)
+            if (found := getattr(value, one.name)) is not None and found not in ((), {})
+        }
     if isinstance(value, Mapping):
         return {"-".join(map(str, key)): to_plain(entry) for key, entry in sorted(value.items())}
     return [to_plain(entry) for entry in value] if isinstance(value, tuple) else value
@@ -25,7 +29,12 @@ def from_plain(kind: type[T], value: Any, where: str) -> T:
     hints = get_type_hints(kind)
     needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]  # type: ignore[arg-type]  # callers hand over dataclasses
     anything: dict[str, type | tuple[type, ...]] = dict.fromkeys(hints, object)
-    check_keys(value, where, dict.fromkeys(needed, object), {name: kinds for name, kinds in anything.items() if name not in needed})
+    check_keys(
+        value,
+        where,
+        dict.fromkeys(needed, object),
+        {name: kinds for name, kinds in anything.items() if name not in needed},
+    )
     return kind(**{name: _entry(hints[name], entry, f"{where}: {name}") for name, entry in value.items()})
 
 
@@ -40,12 +49,19 @@ def _entry(hint: Any, value: Any, where: str) -> Any:
         kinds = [arguments[0]] * len(value) if arguments[-1] is ... else list(arguments)
         if len(kinds) != len(value):
             raise BadInput(f"{where}: has {len(value)} entries; expected {len(kinds)}")
-        return tuple(_entry(one, entry, f"{where}[{index}]") for index, (one, entry) in enumerate(zip(kinds, value, strict=True)))
+        return tuple(
+            _entry(one, entry, f"{where}[{index}]")
+            for index, (one, entry) in enumerate(zip(kinds, value, strict=True))
+        )
     if origin is Mapping:
         _expect(value, dict, where)
-        return {_pair(key, where): _entry(arguments[1], entry, f"{where}: {key}") for key, entry in value.items()}
+        return {
+            _pair(key, where): _entry(arguments[1], entry, f"{where}: {key}") for key, entry in value.items()
+        }
     _expect(value, (int, float) if hint is float else hint, where)
-    if isinstance(value, (int, float)) and not abs(value) < LARGEST_NUMBER:  # also NaN, which JSON in Python lets through
+    if (
+        isinstance(value, (int, float)) and not abs(value) < LARGEST_NUMBER
+    ):  # also NaN, which JSON in Python lets through
         raise BadInput(f"{where}: is {str(value)[:40]}; expected a finite number")
     return float(value) if hint is float else value
 

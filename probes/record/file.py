@@ -29,7 +29,9 @@ class ProbeRecord:
 
     def __post_init__(self) -> None:
         if not _TAKEN.fullmatch(self.taken):
-            raise BadInput(f"a probe was taken at {self.taken[:40]!r}; write the time like 2026-01-15T09:30:00Z")
+            raise BadInput(
+                f"a probe was taken at {self.taken[:40]!r}; write the time like 2026-01-15T09:30:00Z"
+            )
         if not (self.host.host or "").strip():
             raise BadInput("a probe names no host; a record is of one host and says which")
 
@@ -49,7 +51,11 @@ def record_name(record: ProbeRecord) -> str:
     'moeplan-probe-node_7-3fa2c1.json'
     """
     parts = [record.host.host or "", (record.host.machine or "")[:6]]
-    return "moeplan-probe-" + "-".join(re.sub(r"[^A-Za-z0-9._-]", "_", part)[:80] for part in parts if part) + ".json"
+    return (
+        "moeplan-probe-"
+        + "-".join(re.sub(r"[^A-Za-z0-9._-]", "_", part)[:80] for part in parts if part)
+        + ".json"
+    )
 
 
 def write_record(record: ProbeRecord, folder: Path) -> Path:
@@ -69,9 +75,13 @@ def record_from_dict(value: Any, where: str) -> ProbeRecord:
     """The record of plain data. BadInput where it is of another schema or says what a probe cannot have seen."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else None
-        raise BadInput(f"{where}: not a probe file of this version (schema {str(found)[:40]!r}, expected {SCHEMA!r}); probe again with this version of moeplan")
+        raise BadInput(
+            f"{where}: not a probe file of this version (schema {str(found)[:40]!r}, expected {SCHEMA!r}); probe again with this version of moeplan"
+        )
     try:
-        record = from_plain(ProbeRecord, {key: entry for key, entry in value.items() if key != "schema"}, where)
+        record = from_plain(
+            ProbeRecord, {key: entry for key, entry in value.items() if key != "schema"}, where
+        )
         _check(record.host)
     except BadInput as error:
         raise error if str(error).startswith(f"{where}:") else BadInput(f"{where}: {error}") from error
@@ -82,24 +92,38 @@ def _check(host: HostFacts) -> None:
     """What types cannot say: indices, labels, ranges, and domains that hold every GPU once."""
     gpus, nics = len(host.gpus), len(host.nics)
     if not 1 <= gpus <= LARGEST_NODE_GPUS or nics > LARGEST_NODE_NICS:
-        raise BadInput(f"host: {gpus} GPUs and {nics} NICs; a host has 1 to {LARGEST_NODE_GPUS} GPUs and at most {LARGEST_NODE_NICS} NICs")
+        raise BadInput(
+            f"host: {gpus} GPUs and {nics} NICs; a host has 1 to {LARGEST_NODE_GPUS} GPUs and at most {LARGEST_NODE_NICS} NICs"
+        )
     if host.evidence != "read":
         raise BadInput(f"host: evidence is {host.evidence[:40]!r}; a probe is always 'read'")
     if [gpu.index for gpu in host.gpus] != list(range(gpus)):
-        raise BadInput(f"host: gpus: the indices are {[gpu.index for gpu in host.gpus][:20]}; they count from 0 without gaps")
+        raise BadInput(
+            f"host: gpus: the indices are {[gpu.index for gpu in host.gpus][:20]}; they count from 0 without gaps"
+        )
     if host.nvlink_kind not in _KINDS:
-        raise BadInput(f"host: nvlink_kind is {host.nvlink_kind!r}; it is one of none, switch, mesh, bridge, or left out")
-    if host.domains is not None and sorted(gpu for domain in host.domains for gpu in domain) != list(range(gpus)):
+        raise BadInput(
+            f"host: nvlink_kind is {host.nvlink_kind!r}; it is one of none, switch, mesh, bridge, or left out"
+        )
+    if host.domains is not None and sorted(gpu for domain in host.domains for gpu in domain) != list(
+        range(gpus)
+    ):
         raise BadInput(f"host: domains: must hold each of the {gpus} GPUs once")
     for name, paths, columns in (("gpu_paths", host.gpu_paths, gpus), ("nic_paths", host.nic_paths, nics)):
         for (a, b), label in paths.items():
             if not (a < gpus and b < columns and (name != "gpu_paths" or a < b) and _LABEL.fullmatch(label)):
-                raise BadInput(f"host: {name}: '{a}-{b}' is {label[:40]!r}; expected GPUs and NICs that are there, and one of {', '.join(PATHS)}, NV1 to NV99")
+                raise BadInput(
+                    f"host: {name}: '{a}-{b}' is {label[:40]!r}; expected GPUs and NICs that are there, and one of {', '.join(PATHS)}, NV1 to NV99"
+                )
     _check_uuids(host.gpus)
-    figures = [(f"gpus[{gpu.index}]", to_plain(gpu)) for gpu in host.gpus] + [(f"nics[{index}]", to_plain(nic)) for index, nic in enumerate(host.nics)]
+    figures = [(f"gpus[{gpu.index}]", to_plain(gpu)) for gpu in host.gpus] + [
+        (f"nics[{index}]", to_plain(nic)) for index, nic in enumerate(host.nics)
+    ]
     for place, told in figures:
         for name, figure in told.items():
-            if isinstance(figure, (int, float)) and (figure < 0 or (name.endswith(("bytes", "_per_s")) and figure == 0)):
+            if isinstance(figure, (int, float)) and (
+                figure < 0 or (name.endswith(("bytes", "_per_s")) and figure == 0)
+            ):
                 raise BadInput(f"host: {place}: {name} is {figure}; what is not known is left out")
 
 

@@ -20,7 +20,9 @@ def merge(paths: Sequence[str | Path]) -> tuple[HostFacts, ...]:
     What is missing from the set or was repaired in it is said in the first host's `unknown` and `warnings`. BadInput where two files cannot both be true.
     """
     if not paths:
-        raise BadInput("no probe file is given; run 'moeplan probe' on every host and hand over the files that it writes")
+        raise BadInput(
+            "no probe file is given; run 'moeplan probe' on every host and hand over the files that it writes"
+        )
     return merge_records([(str(path), read_record(path)) for path in paths])
 
 
@@ -32,10 +34,16 @@ def merge_records(named: Sequence[Named]) -> tuple[HostFacts, ...]:
     launches = [record.launch for _, record in ordered if record.launch is not None]
     one_run = len({launch.run for launch in launches}) <= 1
     if not one_run:
-        warnings.append("the probe files are of several launches: whether a host is missing cannot be told, and files of an earlier launch may be among them")
+        warnings.append(
+            "the probe files are of several launches: whether a host is missing cannot be told, and files of an earlier launch may be among them"
+        )
     unknown = _missing(launches, ordered) if one_run else ()
-    first, *others = [replace(record.host, source=f"{record.host.source}, probed {record.taken}") for _, record in ordered]
-    first = replace(first, unknown=(*unknown, *first.unknown), warnings=(*warnings, *renamed, *first.warnings))
+    first, *others = [
+        replace(record.host, source=f"{record.host.source}, probed {record.taken}") for _, record in ordered
+    ]
+    first = replace(
+        first, unknown=(*unknown, *first.unknown), warnings=(*warnings, *renamed, *first.warnings)
+    )
     return first, *others
 
 
@@ -49,7 +57,9 @@ def _newest_of_each(named: Sequence[Named]) -> tuple[list[Named], list[str]]:
         for rival in sorted({owner[mark] for mark in marks if mark in owner}):
             _refuse_contradiction(file, record, rival, kept[rival])
             taken, later = max((record.taken, file), (kept[rival].taken, rival))
-            warnings.append(f"{rival} and {file} are both of {record.host.host}: the later one, {later} of {taken}, is used")
+            warnings.append(
+                f"{rival} and {file} are both of {record.host.host}: the later one, {later} of {taken}, is used"
+            )
             if later == file:
                 del kept[rival]
                 owner = {mark: holder for mark, holder in owner.items() if holder != rival}
@@ -66,9 +76,13 @@ def _refuse_contradiction(file: str, record: ProbeRecord, rival: str, other: Pro
     same_machine = record.host.machine is not None and record.host.machine == other.host.machine
     if shared and not same_machine and record.host.host != other.host.host:
         hosts = f"{rival} ({other.host.host}) and {file} ({record.host.host})"
-        raise BadInput(f"{hosts}: GPU {shared[0]} is in both, and one GPU cannot sit in two hosts; leave out the file that is wrong or old")
+        raise BadInput(
+            f"{hosts}: GPU {shared[0]} is in both, and one GPU cannot sit in two hosts; leave out the file that is wrong or old"
+        )
     if not shared and _uuids(record) and _uuids(other):
-        raise BadInput(f"{rival} ({other.host.host}) and {file} ({record.host.host}): different GPUs of one machine; probe it once, where all are seen")
+        raise BadInput(
+            f"{rival} ({other.host.host}) and {file} ({record.host.host}): different GPUs of one machine; probe it once, where all are seen"
+        )
 
 
 def _own_names(named: Sequence[Named]) -> tuple[list[Named], list[str]]:
@@ -79,7 +93,9 @@ def _own_names(named: Sequence[Named]) -> tuple[list[Named], list[str]]:
         host = record.host
         if count[host.host] > 1:
             own = f"{host.host}-{(host.machine or str(number))[:6]}"
-            warnings.append(f"{count[host.host]} different hosts are called {host.host}: the one of {file} is called {own} here")
+            warnings.append(
+                f"{count[host.host]} different hosts are called {host.host}: the one of {file} is called {own} here"
+            )
             host = replace(host, host=own)
         kept.append((file, replace(record, host=host)))
     return kept, warnings
@@ -87,10 +103,19 @@ def _own_names(named: Sequence[Named]) -> tuple[list[Named], list[str]]:
 
 def _in_rank_order(named: Sequence[Named]) -> list[Named]:
     launches = [record.launch for _, record in named]
-    places = [launch.node if launch.node is not None else launch.rank for launch in launches if launch is not None]
-    counted = len(places) == len(named) == len(set(places)) and len({launch.run for launch in launches if launch is not None}) == 1
+    places = [
+        launch.node if launch.node is not None else launch.rank for launch in launches if launch is not None
+    ]
+    counted = (
+        len(places) == len(named) == len(set(places))
+        and len({launch.run for launch in launches if launch is not None}) == 1
+    )
     by_name = sorted(named, key=lambda one: natural(one[1].host.host or ""))
-    return [one for _, one in sorted(zip(places, named, strict=True), key=lambda pair: pair[0])] if counted else by_name
+    return (
+        [one for _, one in sorted(zip(places, named, strict=True), key=lambda pair: pair[0])]
+        if counted
+        else by_name
+    )
 
 
 def _missing(launches: Sequence[Launch], named: Sequence[Named]) -> tuple[str, ...]:
@@ -101,12 +126,23 @@ def _missing(launches: Sequence[Launch], named: Sequence[Named]) -> tuple[str, .
     if nodes:
         absent = [str(node) for node in range(nodes) if node not in told]
         return (
-            (f"node {', '.join(absent)} of {nodes} that were started has no probe file (there are those of {seen}): the cluster is larger",) if absent else ()
+            (
+                f"node {', '.join(absent)} of {nodes} that were started has no probe file (there are those of {seen}): the cluster is larger",
+            )
+            if absent
+            else ()
         )
     if not all(launch.local_world for launch in launches):
         return ()
-    world, spoken_for = max((launch.world for launch in launches), default=0), sum(launch.local_world or 0 for launch in launches)
-    return (f"the probe files speak for {spoken_for} of {world} ranks (hosts {seen}): the cluster is larger",) if spoken_for < world else ()
+    world, spoken_for = (
+        max((launch.world for launch in launches), default=0),
+        sum(launch.local_world or 0 for launch in launches),
+    )
+    return (
+        (f"the probe files speak for {spoken_for} of {world} ranks (hosts {seen}): the cluster is larger",)
+        if spoken_for < world
+        else ()
+    )
 
 
 def _uuids(record: ProbeRecord) -> set[str]:

@@ -26,20 +26,36 @@ class LoadedModel:
 def load_model(path: str, device: str = "auto", as_bytes: bool = False) -> LoadedModel:  # noqa: FBT001, FBT002 - a flag of the command line
     """The model in a folder or of a name on the hub. BadInput where it is no MoE model, does not load, or a weight is missing."""
     if not Path(path).is_dir() and (path.startswith(("/", ".", "~")) or path.count("/") > 1):
-        raise BadInput(f"{path}: no such folder, and not a name on the hub either (those look like allenai/OLMoE-1B-7B-0924)")
+        raise BadInput(
+            f"{path}: no such folder, and not a name on the hub either (those look like allenai/OLMoE-1B-7B-0924)"
+        )
     transformers = _transformers()
     config = _tried(path, lambda: transformers.AutoConfig.from_pretrained(path, trust_remote_code=False))
     spec = spec_from_config(config.to_dict(), Path(path).name or path, path)
-    encode, notes = (_bytes_of(config, path), ("tokens are the bytes of the text, not the model's own tokens",)) if as_bytes else (_tokenizer(path), ())
+    encode, notes = (
+        (_bytes_of(config, path), ("tokens are the bytes of the text, not the model's own tokens",))
+        if as_bytes
+        else (_tokenizer(path), ())
+    )
     loaded, told = _tried(
         path,
-        lambda: transformers.AutoModelForCausalLM.from_pretrained(path, trust_remote_code=False, use_safetensors=True, dtype="auto", output_loading_info=True),
+        lambda: transformers.AutoModelForCausalLM.from_pretrained(
+            path, trust_remote_code=False, use_safetensors=True, dtype="auto", output_loading_info=True
+        ),
     )
     missing = sorted(told["missing_keys"])
     if missing:  # transformers would fill them with random numbers, and the router's choices would be noise
-        raise BadInput(f"{path}: {len(missing)} weights are missing, the first is {missing[0]}; complete the download")
+        raise BadInput(
+            f"{path}: {len(missing)} weights are missing, the first is {missing[0]}; complete the download"
+        )
     text = config.get_text_config()
-    return LoadedModel(_on_device(loaded, device), spec, encode, int(getattr(text, "max_position_embeddings", None) or 1 << 30), notes)
+    return LoadedModel(
+        _on_device(loaded, device),
+        spec,
+        encode,
+        int(getattr(text, "max_position_embeddings", None) or 1 << 30),
+        notes,
+    )
 
 
 def encode_all(model: LoadedModel, prompts: Sequence[str]) -> tuple[list[int], ...]:
@@ -47,7 +63,9 @@ def encode_all(model: LoadedModel, prompts: Sequence[str]) -> tuple[list[int], .
     sequences = tuple(model.encode(prompt) for prompt in prompts)
     for number, tokens in enumerate(sequences):
         if not tokens:
-            raise BadInput(f"sequence {number} ({prompts[number][:30]!r}) has no tokens; the model's tokenizer may be incomplete: try --bytes")
+            raise BadInput(
+                f"sequence {number} ({prompts[number][:30]!r}) has no tokens; the model's tokenizer may be incomplete: try --bytes"
+            )
         if len(tokens) > model.longest:
             raise BadInput(
                 f"sequence {number} has {len(tokens):,} tokens, {model.spec.name} takes {model.longest:,}; cut the text shorter with --sequence-characters"
@@ -60,10 +78,14 @@ def _transformers() -> Any:
         import torch  # noqa: F401 - transformers imports without it, and fails later and less clearly
         import transformers
     except ImportError as error:
-        raise BadInput("recording a Hugging Face model needs torch and transformers: pip install 'moeplan[record]'") from error
+        raise BadInput(
+            "recording a Hugging Face model needs torch and transformers: pip install 'moeplan[record]'"
+        ) from error
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells each of its retries; the fault that follows says it once
+    logging.getLogger("huggingface_hub").setLevel(
+        logging.ERROR
+    )  # it tells each of its retries; the fault that follows says it once
     return transformers
 
 
@@ -73,9 +95,20 @@ def _tried(path: str, load: Callable[[], Any]) -> Any:
 
     try:
         return load()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ImportError, SafetensorError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        ImportError,
+        SafetensorError,
+    ) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise BadInput(f"{path}: transformers cannot load this model ({lines[0][:300]}); give a complete folder or a name on the hub") from error
+        raise BadInput(
+            f"{path}: transformers cannot load this model ({lines[0][:300]}); give a complete folder or a name on the hub"
+        ) from error
 
 
 def _tokenizer(path: str) -> Encode:
@@ -84,7 +117,9 @@ def _tokenizer(path: str) -> Encode:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     except Exception as error:  # tokenizers raises a bare Exception at a damaged file
-        raise BadInput(f"{path}: no tokenizer that transformers can load ({str(error)[:200]}); --bytes feeds the text's bytes instead") from error
+        raise BadInput(
+            f"{path}: no tokenizer that transformers can load ({str(error)[:200]}); --bytes feeds the text's bytes instead"
+        ) from error
 
     def encode(text: str) -> list[int]:
         return list(tokenizer(text, verbose=False)["input_ids"])
@@ -106,4 +141,6 @@ def _on_device(module: Any, device: str) -> Any:
     try:
         return module.eval().to(chosen)
     except (RuntimeError, AssertionError) as error:  # torch asserts that it was built with CUDA
-        raise BadInput(f"the model cannot be put on {chosen} ({str(error).splitlines()[0][:200]}); try --device cpu") from error
+        raise BadInput(
+            f"the model cannot be put on {chosen} ({str(error).splitlines()[0][:200]}); try --device cpu"
+        ) from error

@@ -28,15 +28,24 @@ def experts_of(module: Any) -> dict[Place, Any]:
         if parts[-1] == "experts" and at is not None:
             place = (".".join(parts[:at]), int(parts[at]))
             if place in found:
-                raise BadInput(f"layer {place[1]} of {type(module).__name__} has two sets of experts; moeplan cannot record such a model")
+                raise BadInput(
+                    f"layer {place[1]} of {type(module).__name__} has two sets of experts; moeplan cannot record such a model"
+                )
             found[place] = inner
     if not found:
-        raise BadInput(f"{type(module).__name__} has no module called 'experts': a dense model, or one this version of transformers writes differently")
+        raise BadInput(
+            f"{type(module).__name__} has no module called 'experts': a dense model, or one this version of transformers writes differently"
+        )
     return found
 
 
 def record_routing(
-    module: Any, model: ModelSpec, sequences: Sequence[Sequence[int]], source: str, notes: Sequence[str] = (), progress: Progress | None = None
+    module: Any,
+    model: ModelSpec,
+    sequences: Sequence[Sequence[int]],
+    source: str,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> RoutingTrace:
     """The trace of `module`, a transformers model in eval mode, over token ids, one sequence at a time and without a cache.
 
@@ -54,7 +63,9 @@ def record_routing(
             ids_LTK = _stack(seen.calls, places, model)
             where = f"{source}, sequence {number}"
             if ids_LTK.shape[1] != len(tokens):
-                raise BadInput(f"{where}: the experts saw {ids_LTK.shape[1]} of {len(tokens)} tokens; moeplan cannot record a model that skips tokens")
+                raise BadInput(
+                    f"{where}: the experts saw {ids_LTK.shape[1]} of {len(tokens)} tokens; moeplan cannot record a model that skips tokens"
+                )
             recorded.append(check_ids(ids_LTK, model, where))
             if progress:
                 progress((number + 1) / len(sequences), f"sequence {number + 1} of {len(sequences)}")
@@ -76,7 +87,9 @@ class _Seen:
                     "record from a running server instead (moeplan record --server)"
                 )
             if place in self.calls:
-                raise BadInput(f"layer {place[1]}: the experts are called twice in one forward pass; moeplan cannot record such a model")
+                raise BadInput(
+                    f"layer {place[1]}: the experts are called twice in one forward pass; moeplan cannot record such a model"
+                )
             self.calls[place] = ids.detach().cpu().numpy()
 
         return hook
@@ -86,7 +99,11 @@ def _is_ids(value: Any) -> bool:
     """Whether it is a tensor [token, k] of whole numbers."""
     import torch
 
-    return isinstance(value, torch.Tensor) and value.ndim == 2 and value.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
+    return (
+        isinstance(value, torch.Tensor)
+        and value.ndim == 2
+        and value.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
+    )
 
 
 def _forward(module: Any, tokens: Sequence[int]) -> None:
@@ -101,13 +118,22 @@ def _stack(calls: dict[Place, npt.NDArray[Any]], places: dict[Place, Any], model
     """[layer, token, k] of the layers that were called. BadInput unless these are all the MoE layers of one stack."""
     stacks = sorted({stack for stack, _ in calls})
     if len(stacks) != 1:
-        raise BadInput(f"{model.name}: the experts of {', '.join(stacks) or 'no layer'} were called; moeplan records models with one stack of layers")
+        raise BadInput(
+            f"{model.name}: the experts of {', '.join(stacks) or 'no layer'} were called; moeplan records models with one stack of layers"
+        )
     called = tuple(sorted(layer for _, layer in calls))
     there = tuple(sorted(layer for stack, layer in places if stack == stacks[0]))
-    for name, expected in (("the model holds experts in", there), ("its config.json says", model.moe_layer_ids)):
+    for name, expected in (
+        ("the model holds experts in", there),
+        ("its config.json says", model.moe_layer_ids),
+    ):
         if called != expected:
-            raise BadInput(f"{model.name}: experts were called in layers {spans(called)}, but {name} layers {spans(expected)}; moeplan cannot record it")
+            raise BadInput(
+                f"{model.name}: experts were called in layers {spans(called)}, but {name} layers {spans(expected)}; moeplan cannot record it"
+            )
     shapes = {calls[stacks[0], layer].shape for layer in called}
     if len(shapes) != 1:
-        raise BadInput(f"{model.name}: layers choose for different tokens or numbers of experts ({sorted(shapes)}); moeplan plans models with one value")
+        raise BadInput(
+            f"{model.name}: layers choose for different tokens or numbers of experts ({sorted(shapes)}); moeplan plans models with one value"
+        )
     return np.stack([calls[stacks[0], layer] for layer in called])

@@ -13,7 +13,9 @@ def read_prompts(path: Path, characters: int = 2000, most: int | None = None) ->
     At most `most` of them, the first ones.
     """
     if characters < 1 or (most is not None and most < 1):
-        raise BadInput(f"{path}: {characters} characters a sequence and {most} sequences were asked for; both are at least 1")
+        raise BadInput(
+            f"{path}: {characters} characters a sequence and {most} sequences were asked for; both are at least 1"
+        )
     text = read_text(path, LARGEST_TEXT_BYTES)
     found = _lines(text, path) if path.suffix.lower() == ".jsonl" else cut(text, characters)
     prompts = [prompt for prompt in found if prompt.strip()][:most]
@@ -47,6 +49,8 @@ def _lines(text: str, path: Path) -> list[str]:
         value = parse_json(line, f"{path}, line {number}")
         prompt = value.get("prompt", value.get("text")) if isinstance(value, dict) else value
         if not isinstance(prompt, str):
-            raise BadInput(f"{path}: line {number} is no prompt; each line is a JSON text, or a mapping whose 'prompt' or 'text' is one")
+            raise BadInput(
+                f"{path}: line {number} is no prompt; each line is a JSON text, or a mapping whose 'prompt' or 'text' is one"
+            )
         prompts.append(prompt)
     return prompts

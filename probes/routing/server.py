@@ -29,7 +29,14 @@ class _Answer:
     tokens: int  # of the prompt and generated
 
 
-def record_server(server: Server, engine: str, model: ModelSpec, prompts: Sequence[str], new_tokens: int = 1, progress: Progress | None = None) -> RoutingTrace:
+def record_server(
+    server: Server,
+    engine: str,
+    model: ModelSpec,
+    prompts: Sequence[str],
+    new_tokens: int = 1,
+    progress: Progress | None = None,
+) -> RoutingTrace:
     """The routing of prompts, sent one after another, each with `new_tokens` to generate. BadInput where the server does not return it, or not of `model`."""
     if engine not in ENGINES:
         raise BadInput(f"--engine {engine[:40]!r}: routing can be recorded from {' and '.join(ENGINES)}")
@@ -45,10 +52,14 @@ def record_server(server: Server, engine: str, model: ModelSpec, prompts: Sequen
         if progress:
             progress((number + 1) / len(prompts), f"sequence {number + 1} of {len(prompts)}")
     notes = () if new_tokens == 1 else (f"each sequence is a prompt and {new_tokens - 1} generated tokens",)
-    return join(model, recorded, f"{server.url} ({engine})", "prefill" if new_tokens == 1 else "unknown", notes)
+    return join(
+        model, recorded, f"{server.url} ({engine})", "prefill" if new_tokens == 1 else "unknown", notes
+    )
 
 
-def dump_on_sglang(server: Server, prompts: Sequence[str], new_tokens: int = 1, progress: Progress | None = None) -> str:
+def dump_on_sglang(
+    server: Server, prompts: Sequence[str], new_tokens: int = 1, progress: Progress | None = None
+) -> str:
     """Drive SGLang's expert distribution recorder over the prompts and have it write its files on the server; its mode. Stopped whatever happens.
 
     A server without a recorder is refused before it is asked: its scheduler would end at the first request (0.5.23).
@@ -75,18 +86,26 @@ def _recorder_mode(server: Server) -> str:
         told = get_json(server, "/get_server_info")  # before 0.5.23
     mode = _find(told, "expert_distribution_recorder_mode")
     if not isinstance(mode, str) or not mode:
-        raise BadInput(f"{server.url}: its expert distribution recorder is off; start the server with --expert-distribution-recorder-mode stat")
+        raise BadInput(
+            f"{server.url}: its expert distribution recorder is off; start the server with --expert-distribution-recorder-mode stat"
+        )
     return mode[:40]
 
 
 def _ask_sglang(server: Server, model: ModelSpec, prompt: str, new_tokens: int) -> _Answer:
     where = server.at("/generate")
-    told = post_json(server, "/generate", {"text": prompt, "sampling_params": _sampling(new_tokens), "return_routed_experts": True})
+    told = post_json(
+        server,
+        "/generate",
+        {"text": prompt, "sampling_params": _sampling(new_tokens), "return_routed_experts": True},
+    )
     meta = told.get("meta_info") if isinstance(told, dict) else None
     if not isinstance(meta, dict):
         raise BadInput(f"{where}: the answer holds no 'meta_info'; is this an SGLang server?")
     if meta.get("routed_experts") is None:
-        raise BadInput(f"{where}: the answer holds no 'routed_experts'; start the server with --enable-return-routed-experts")
+        raise BadInput(
+            f"{where}: the answer holds no 'routed_experts'; start the server with --enable-return-routed-experts"
+        )
     content, row = _decoded(meta["routed_experts"], where), 4 * model.layers * model.top_k
     if len(content) % row:
         raise BadInput(
@@ -100,21 +119,32 @@ def _ask_sglang(server: Server, model: ModelSpec, prompt: str, new_tokens: int) 
 def _ask_vllm(server: Server, model: ModelSpec, prompt: str, new_tokens: int) -> _Answer:
     del model  # the array states its own shape
     where = server.at("/v1/completions")
-    told = post_json(server, "/v1/completions", {"prompt": prompt, "max_tokens": new_tokens, "temperature": 0, "ignore_eos": True})
+    told = post_json(
+        server,
+        "/v1/completions",
+        {"prompt": prompt, "max_tokens": new_tokens, "temperature": 0, "ignore_eos": True},
+    )
     choices = told.get("choices") if isinstance(told, dict) else None
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
         raise BadInput(f"{where}: the answer holds no single entry in 'choices'; is this a vLLM server?")
     if choices[0].get("routed_experts") is None:
-        raise BadInput(f"{where}: the answer holds no 'routed_experts'; start the server with --enable-return-routed-experts")
+        raise BadInput(
+            f"{where}: the answer holds no 'routed_experts'; start the server with --enable-return-routed-experts"
+        )
     content = _decoded(choices[0]["routed_experts"], where)
     try:
         ids_TDK = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except DAMAGED_NPZ as error:
-        raise BadInput(f"{where}: 'routed_experts' is not a NumPy array ({str(error)[:100]}); pickled arrays are not loaded") from error
+        raise BadInput(
+            f"{where}: 'routed_experts' is not a NumPy array ({str(error)[:100]}); pickled arrays are not loaded"
+        ) from error
     return _Answer(ids_TDK, _tokens(told.get("usage"), where))
 
 
-ENGINES: dict[str, Callable[[Server, ModelSpec, str, int], _Answer]] = {"sglang": _ask_sglang, "vllm": _ask_vllm}
+ENGINES: dict[str, Callable[[Server, ModelSpec, str, int], _Answer]] = {
+    "sglang": _ask_sglang,
+    "vllm": _ask_vllm,
+}
 
 
 def _placed(answer: _Answer, model: ModelSpec, where: str) -> Ids:
@@ -138,10 +168,14 @@ def _sampling(new_tokens: int) -> dict[str, Any]:
 
 def _tokens(usage: Any, where: str) -> int:
     """Tokens of prompt and answer."""
-    counts = [usage.get(key) for key in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+    counts = (
+        [usage.get(key) for key in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+    )
     whole = [count for count in counts if type(count) is int and 0 <= count < 1 << 31]
     if len(whole) != 2:
-        raise BadInput(f"{where}: the answer does not say how many tokens prompt and completion have, so its routing cannot be checked")
+        raise BadInput(
+            f"{where}: the answer does not say how many tokens prompt and completion have, so its routing cannot be checked"
+        )
     return sum(whole)
 
 
@@ -158,4 +192,8 @@ def _find(tree: Any, key: str) -> Any:
         if key in tree:
             return tree[key]
         tree = list(tree.values())
-    return next((found for entry in tree if (found := _find(entry, key)) is not None), None) if isinstance(tree, list) else None
+    return (
+        next((found for entry in tree if (found := _find(entry, key)) is not None), None)
+        if isinstance(tree, list)
+        else None
+    )

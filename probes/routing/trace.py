@@ -51,7 +51,11 @@ def check_ids(ids_LTK: Ids, model: ModelSpec, where: str) -> Ids:
     """The ids of one sequence in the smallest unsigned type that holds them. BadInput where they cannot be a routing of `model`."""
     if ids_LTK.dtype.kind not in "iu":
         raise BadInput(f"{where}: expert ids are whole numbers; got an array of type {ids_LTK.dtype}")
-    if ids_LTK.ndim != 3 or ids_LTK.shape[::2] != (len(model.moe_layer_ids), model.top_k) or not ids_LTK.shape[1]:
+    if (
+        ids_LTK.ndim != 3
+        or ids_LTK.shape[::2] != (len(model.moe_layer_ids), model.top_k)
+        or not ids_LTK.shape[1]
+    ):
         raise BadInput(
             f"{where}: the routing has shape {list(ids_LTK.shape)}; {model.name} has {len(model.moe_layer_ids)} MoE layers and chooses {model.top_k} experts a "
             "token: [layer, token, k]"
@@ -83,9 +87,18 @@ def check_room(tokens: int, model: ModelSpec, where: str) -> None:
         )
 
 
-def join(model: ModelSpec, sequences: Sequence[Ids], source: str, phase: str, notes: Sequence[str] = ()) -> RoutingTrace:
+def join(
+    model: ModelSpec, sequences: Sequence[Ids], source: str, phase: str, notes: Sequence[str] = ()
+) -> RoutingTrace:
     """The trace of several sequences [L, tokens, K] that `check_ids` has passed."""
-    return RoutingTrace(model, np.concatenate(sequences, axis=1), tuple(ids_LTK.shape[1] for ids_LTK in sequences), source, phase, tuple(notes))
+    return RoutingTrace(
+        model,
+        np.concatenate(sequences, axis=1),
+        tuple(ids_LTK.shape[1] for ids_LTK in sequences),
+        source,
+        phase,
+        tuple(notes),
+    )
 
 
 def write_trace(trace: RoutingTrace, path: Path) -> Path:

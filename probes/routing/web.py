@@ -34,11 +34,20 @@ class Server:
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
-            bad = parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.query or parts.fragment or parts.port == 0
+            bad = (
+                parts.scheme not in ("http", "https")
+                or not parts.hostname
+                or parts.username is not None
+                or parts.query
+                or parts.fragment
+                or parts.port == 0
+            )
         except ValueError:  # a port that is no number
             bad = True
         if bad or not self.url.isprintable() or " " in self.url:
-            raise BadInput(f"--server {self.url[:100]!r}: give the server's address like http://127.0.0.1:30000")
+            raise BadInput(
+                f"--server {self.url[:100]!r}: give the server's address like http://127.0.0.1:30000"
+            )
         if not 0 < self.timeout_seconds <= 86400:
             raise BadInput(f"a timeout of {self.timeout_seconds} seconds; give more than 0 and at most 86400")
         if not self.api_key.isascii() or not self.api_key.isprintable():
@@ -58,7 +67,9 @@ def post_json(server: Server, path: str, body: dict[str, Any]) -> Any:
 
 def fetch(server: Server, path: str, body: dict[str, Any] | None = None) -> bytes:
     """The body of the answer: a GET, or a POST of JSON. NoAnswer where the status is not 200, BadInput where none comes in time or it is too large."""
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {server.api_key}"} if server.api_key else {})
+    headers = {"Content-Type": "application/json"} | (
+        {"Authorization": f"Bearer {server.api_key}"} if server.api_key else {}
+    )
     content = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(server.at(path), data=content, headers=headers)  # noqa: S310 - Server has checked the scheme
     until = time.monotonic() + server.timeout_seconds
@@ -67,14 +78,18 @@ def fetch(server: Server, path: str, body: dict[str, Any] | None = None) -> byte
             return _read(answer, server.at(path), until, server.timeout_seconds)
     except urllib.error.HTTPError as error:
         with error:
-            raise NoAnswer(f"{server.at(path)}: the server answered {error.code} ({_excerpt(error)})", error.code) from error
+            raise NoAnswer(
+                f"{server.at(path)}: the server answered {error.code} ({_excerpt(error)})", error.code
+            ) from error
     except TimeoutError as error:
         raise BadInput(_late(server.at(path), server.timeout_seconds)) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
             raise BadInput(_late(server.at(path), server.timeout_seconds)) from error
-        raise BadInput(f"{server.at(path)}: no answer ({_plain(str(reason) or type(error).__name__)}); is the server up, and the address right?") from error
+        raise BadInput(
+            f"{server.at(path)}: no answer ({_plain(str(reason) or type(error).__name__)}); is the server up, and the address right?"
+        ) from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -93,7 +108,9 @@ def _read(answer: Any, url: str, until: float, seconds: float) -> bytes:
     while piece := answer.read1(CHUNK_BYTES):
         content += piece
         if len(content) > LARGEST_ANSWER_BYTES:
-            raise BadInput(f"{url}: the answer is larger than {LARGEST_ANSWER_BYTES:,} bytes; record shorter sequences")
+            raise BadInput(
+                f"{url}: the answer is larger than {LARGEST_ANSWER_BYTES:,} bytes; record shorter sequences"
+            )
         if time.monotonic() > until:
             raise BadInput(_late(url, seconds))
     if answer.length:  # bytes that were announced and did not come
@@ -105,7 +122,9 @@ def _parsed(server: Server, path: str, content: bytes) -> Any:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise BadInput(f"{server.at(path)}: the answer is not JSON; is this the server of an engine?") from error
+        raise BadInput(
+            f"{server.at(path)}: the answer is not JSON; is this the server of an engine?"
+        ) from error
     return parse_json(text, f"{server.at(path)}, its answer")
 
 

@@ -32,7 +32,12 @@ class Found:
         """BadInput with what is missing, where no topology can be made."""
         if self.machine.topology is None:
             raise BadInput(
-                "no topology can be made of this: " + ("; ".join(self.machine.unknown) or "; ".join(self.machine.warnings) or "no source shows a GPU")
+                "no topology can be made of this: "
+                + (
+                    "; ".join(self.machine.unknown)
+                    or "; ".join(self.machine.warnings)
+                    or "no source shows a GPU"
+                )
             )
         return self.machine.topology
 
@@ -50,12 +55,19 @@ class Found:
     @property
     def measured_bisections(self) -> list[tuple[str, float]]:
         """Which benchmark, and the bytes/s and direction that crossed between two halves of its ranks: as much is proven, links may carry more."""
-        return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in self.measured if _crosses_halves(one)]
+        return [
+            (f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one))
+            for one in self.measured
+            if _crosses_halves(one)
+        ]
 
     @property
     def fits(self) -> list[tuple[str, str]]:
         """Which benchmark, and its start-up and rate with their residual, or why there is no line."""
-        return [(f"{one.kind} {one.collective}, {one.ranks} ranks, {one.scope}", _fit_text(one)) for one in self.measured]
+        return [
+            (f"{one.kind} {one.collective}, {one.ranks} ranks, {one.scope}", _fit_text(one))
+            for one in self.measured
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -67,7 +79,10 @@ class Found:
 
 def import_files(paths: Sequence[Path], hints: Hints) -> Found:
     """Everything the files say. BadInput where one is of no kind we know, or broken beyond use."""
-    return find([fact for path in paths for fact in (read_directory(path) if path.is_dir() else read_file(path))], hints)
+    return find(
+        [fact for path in paths for fact in (read_directory(path) if path.is_dir() else read_file(path))],
+        hints,
+    )
 
 
 def find(facts: Sequence[Facts], hints: Hints) -> Found:
@@ -78,7 +93,10 @@ def find(facts: Sequence[Facts], hints: Hints) -> Found:
     measured = tuple(fact for fact in facts if isinstance(fact, MeasureFacts))
     shows_gpus = any(host.gpus for host in hosts)
     machine = assemble(facts, hints) if shows_gpus else _without_gpus(facts, measured)
-    warnings = (*machine.warnings, *(sentence for fabric in fabrics for sentence in findings(shape_of(fabric))))
+    warnings = (
+        *machine.warnings,
+        *(sentence for fabric in fabrics for sentence in findings(shape_of(fabric))),
+    )
     return Found(replace(machine, warnings=tuple(dict.fromkeys(warnings))), fabrics, measured)
 
 
@@ -96,7 +114,11 @@ def _without_gpus(facts: Sequence[Facts], measured: Sequence[MeasureFacts]) -> I
     hosts = [fact for fact in facts if isinstance(fact, HostFacts)]
     ports = {port.host for fact in facts if isinstance(fact, FabricFacts) for port in fact.ports}
     names = [*dict.fromkeys(host.host for host in hosts if host.host), *sorted(ports)]
-    counted = "GPUs are counted as ranks of the benchmark; the machine may have more" if ranks else "no source shows a GPU"
+    counted = (
+        "GPUs are counted as ranks of the benchmark; the machine may have more"
+        if ranks
+        else "no source shows a GPU"
+    )
     return Imported(
         gpus=ranks,
         nvlink_domains=(),
@@ -104,7 +126,10 @@ def _without_gpus(facts: Sequence[Facts], measured: Sequence[MeasureFacts]) -> I
         affinity={},
         hosts=tuple(names),
         kinds=tuple(dict.fromkeys(fact.kind for fact in facts)),
-        unknown=(f"{counted}: add the output of 'nvidia-smi topo -m' of one host, or take a preset", *(line for fact in facts for line in fact.unknown)),
+        unknown=(
+            f"{counted}: add the output of 'nvidia-smi topo -m' of one host, or take a preset",
+            *(line for fact in facts for line in fact.unknown),
+        ),
         warnings=tuple(line for fact in facts for line in fact.warnings),
         topology=None,
     )
@@ -143,7 +168,12 @@ def _measured_to_dict(measured: MeasureFacts) -> dict[str, Any]:
 
 def _crosses_halves(measured: MeasureFacts) -> bool:
     """Whether it is an all-to-all of all ranks, which loads the cut between any two halves alike."""
-    return measured.collective == "alltoall" and measured.groups == 1 and measured.ranks > 1 and bool(out_of_place(measured))
+    return (
+        measured.collective == "alltoall"
+        and measured.groups == 1
+        and measured.ranks > 1
+        and bool(out_of_place(measured))
+    )
 
 
 def _fit_text(measured: MeasureFacts) -> str:
@@ -159,4 +189,9 @@ def _fit_to_dict(measured: MeasureFacts) -> dict[str, float] | None:
         line = fit_facts(measured)
     except BadInput:
         return None
-    return {"alpha_seconds": line.alpha_seconds, "bytes_per_s": line.bytes_per_s, "error": line.error, "held_out_error": line.held_out_error}
+    return {
+        "alpha_seconds": line.alpha_seconds,
+        "bytes_per_s": line.bytes_per_s,
+        "error": line.error,
+        "held_out_error": line.held_out_error,
+    }

@@ -64,11 +64,25 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
     if look.measure:
         if progress:
             progress(0.3, "measuring all-to-all")
-        rank, measured = measure(look.sweep, ranks=look.ranks, nccl_tests=look.nccl_tests, device=look.device, timeout_seconds=look.timeout_seconds)
-        measured = tuple(anonymise_measured(one, look.anonymise_key) for one in measured) if look.anonymise else measured
+        rank, measured = measure(
+            look.sweep,
+            ranks=look.ranks,
+            nccl_tests=look.nccl_tests,
+            device=look.device,
+            timeout_seconds=look.timeout_seconds,
+        )
+        measured = (
+            tuple(anonymise_measured(one, look.anonymise_key) for one in measured)
+            if look.anonymise
+            else measured
+        )
         facts += measured
         if rank == 0 and folder:
-            written.append(write_measurement(Measurement(taken, measured), folder / f"moeplan-measure-{_host(look, launch)}.json"))
+            written.append(
+                write_measurement(
+                    Measurement(taken, measured), folder / f"moeplan-measure-{_host(look, launch)}.json"
+                )
+            )
     return (None if launch else find(facts, hints)), written
 
 
@@ -79,7 +93,10 @@ def merge_files(files: Sequence[Path], hints: Hints, *, subnet: bool = False) ->
     probes = [path for path in files if path.name.startswith("moeplan-probe-")]
     others = [path for path in files if path not in probes]
     asked = (probe_subnet(),) if subnet else ()
-    return find([*(merge(probes) if probes else ()), *(fact for path in others for fact in read_file(path)), *asked], hints)
+    return find(
+        [*(merge(probes) if probes else ()), *(fact for path in others for fact in read_file(path)), *asked],
+        hints,
+    )
 
 
 def _host(look: Look, launch: Launch | None) -> str:

@@ -18,7 +18,12 @@ POLL_SECONDS = 0.1
 def seat_here(launch: Launch, environment: Mapping[str, str] = os.environ) -> Seat:
     """The host of this rank (as Slurm calls it where Slurm started it), its number there and its GPU."""
     host = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    return Seat(launch.rank, host, launch.local_rank, uuid=_own_uuid(launch.local_rank, environment.get("CUDA_VISIBLE_DEVICES"), _uuids()))
+    return Seat(
+        launch.rank,
+        host,
+        launch.local_rank,
+        uuid=_own_uuid(launch.local_rank, environment.get("CUDA_VISIBLE_DEVICES"), _uuids()),
+    )
 
 
 def gather_seats(own: Seat, launch: Launch, folder: Path, timeout_seconds: float) -> tuple[Seat, ...] | None:
@@ -38,7 +43,9 @@ def gather_seats(own: Seat, launch: Launch, folder: Path, timeout_seconds: float
         if time.monotonic() > deadline:
             shown = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
             _remove(paths)
-            raise BadInput(f"{folder}: no seat of rank {shown} after {timeout_seconds:g} s; did they start, and do they share this folder?")
+            raise BadInput(
+                f"{folder}: no seat of rank {shown} after {timeout_seconds:g} s; did they start, and do they share this folder?"
+            )
         time.sleep(POLL_SECONDS)
     seats = tuple(seat_from_dict(read_json(path), str(path)) for path in paths)
     _remove(paths)
@@ -65,7 +72,11 @@ def _own_uuid(local: int, visible: str | None, uuids: tuple[str | None, ...]) ->
     >>> _own_uuid(1, "3,2", ("GPU-a", "GPU-b", "GPU-c", "GPU-d"))
     'GPU-c'
     """
-    names = [name.strip() for name in visible.split(",")] if visible else [str(index) for index in range(len(uuids))]
+    names = (
+        [name.strip() for name in visible.split(",")]
+        if visible
+        else [str(index) for index in range(len(uuids))]
+    )
     if not names:
         return None
     name = names[0] if len(names) == 1 else names[local] if local < len(names) else ""

@@ -21,6 +21,10 @@ def probe_subnet(timeout_seconds: float = SUBNET_TIMEOUT_SECONDS) -> FabricFacts
         except BadInput as broken:
             fault = f"{broken}; {output.fault}" if output.fault else str(broken)
         else:
-            return replace(facts, evidence="read", warnings=(*facts.warnings, output.fault) if output.fault else facts.warnings)
+            return replace(
+                facts,
+                evidence="read",
+                warnings=(*facts.warnings, output.fault) if output.fault else facts.warnings,
+            )
     unknown = f"the switches between hosts: {fault}; it asks as root on a host with an active InfiniBand port"
     return FabricFacts(COMMAND, "ibnetdiscover", "read", unknown=(unknown,))

@@ -9,14 +9,35 @@ _COMMON: Config = {
     "head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000, "bos_token_id": 0,
     "eos_token_id": 1, "num_hidden_layers": 4, "num_experts_per_tok": 4,
 }  # fmt: skip
-_LATENT: Config = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "q_lora_rank": 64, "num_key_value_heads": 16}
+_LATENT: Config = {
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "q_lora_rank": 64,
+    "num_key_value_heads": 16,
+}
 _ROUTED: Config = {
     "n_routed_experts": 64, "n_shared_experts": 1, "moe_intermediate_size": 256, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
     "norm_topk_prob": True, "routed_scaling_factor": 2.5,
 }  # fmt: skip
-_DEEPSEEK: Config = {**_LATENT, **_ROUTED, "moe_layer_freq": 1, "n_group": 8, "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid"}
+_DEEPSEEK: Config = {
+    **_LATENT,
+    **_ROUTED,
+    "moe_layer_freq": 1,
+    "n_group": 8,
+    "topk_group": 4,
+    "topk_method": "noaux_tc",
+    "scoring_func": "sigmoid",
+}
 _SPARSE: Config = {"index_n_heads": 4, "index_head_dim": 128, "index_topk": 256}
-_QWEN: Config = {"num_experts": 128, "moe_intermediate_size": 256, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}
+_QWEN: Config = {
+    "num_experts": 128,
+    "moe_intermediate_size": 256,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "norm_topk_prob": True,
+}
 _LINEAR: Config = {
     "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 4, "linear_num_value_heads": 8,
     "full_attention_interval": 4, "partial_rotary_factor": 0.25, "shared_expert_intermediate_size": 256,
@@ -55,22 +76,50 @@ def _config(model_type: str, architecture: str, *parts: Config) -> Config:
 
 def _framed(text: Config, model_type: str, architecture: str) -> Config:
     """A multimodal model's config around its text model's."""
-    return {"model_type": model_type, "architectures": [architecture], "torch_dtype": "bfloat16", "text_config": text, "vision_config": {}}
+    return {
+        "model_type": model_type,
+        "architectures": [architecture],
+        "torch_dtype": "bfloat16",
+        "text_config": text,
+        "vision_config": {},
+    }
 
 
 _ALL = (
-    _config("deepseek_v2", "DeepseekV2ForCausalLM", _DEEPSEEK, {"topk_method": "group_limited_greedy", "scoring_func": "softmax"}),
+    _config(
+        "deepseek_v2",
+        "DeepseekV2ForCausalLM",
+        _DEEPSEEK,
+        {"topk_method": "group_limited_greedy", "scoring_func": "softmax"},
+    ),
     _config("deepseek_v3", "DeepseekV3ForCausalLM", _DEEPSEEK, {"num_nextn_predict_layers": 1}),
     _config("deepseek_v32", "DeepseekV32ForCausalLM", _DEEPSEEK, _SPARSE),
-    _config("kimi_k2", "DeepseekV3ForCausalLM", _DEEPSEEK, {"n_group": 1, "topk_group": 1, "n_routed_experts": 96}),
-    _config("glm4_moe", "Glm4MoeForCausalLM", _ROUTED, {"n_routed_experts": 160, "use_qk_norm": True, "partial_rotary_factor": 0.5}),
+    _config(
+        "kimi_k2", "DeepseekV3ForCausalLM", _DEEPSEEK, {"n_group": 1, "topk_group": 1, "n_routed_experts": 96}
+    ),
+    _config(
+        "glm4_moe",
+        "Glm4MoeForCausalLM",
+        _ROUTED,
+        {"n_routed_experts": 160, "use_qk_norm": True, "partial_rotary_factor": 0.5},
+    ),
     _config("glm_moe_dsa", "GlmMoeDsaForCausalLM", _DEEPSEEK, _SPARSE, {"n_group": 1, "topk_group": 1}),
-    _config("qwen2_moe", "Qwen2MoeForCausalLM", _QWEN, {"num_experts": 64, "shared_expert_intermediate_size": 256}),
+    _config(
+        "qwen2_moe", "Qwen2MoeForCausalLM", _QWEN, {"num_experts": 64, "shared_expert_intermediate_size": 256}
+    ),
     _config("qwen3_moe", "Qwen3MoeForCausalLM", _QWEN, {"mlp_only_layers": [0]}),
     _config("qwen3_next", "Qwen3NextForCausalLM", _QWEN, _LINEAR),
-    _framed(_config("qwen3_5_moe_text", "", _QWEN, _LINEAR), "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration"),
-    _config("gpt_oss", "GptOssForCausalLM", {"num_local_experts": 32, "head_dim": 64, "sliding_window": 128, "swiglu_limit": 7.0}),
-    _config("minimax_m2", "MiniMaxM2ForCausalLM", {"num_local_experts": 64, "rotary_dim": 64, "use_qk_norm": True}),
+    _framed(
+        _config("qwen3_5_moe_text", "", _QWEN, _LINEAR), "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration"
+    ),
+    _config(
+        "gpt_oss",
+        "GptOssForCausalLM",
+        {"num_local_experts": 32, "head_dim": 64, "sliding_window": 128, "swiglu_limit": 7.0},
+    ),
+    _config(
+        "minimax_m2", "MiniMaxM2ForCausalLM", {"num_local_experts": 64, "rotary_dim": 64, "use_qk_norm": True}
+    ),
     _config("mimo_v2_flash", "MiMoV2FlashForCausalLM", _MIMO),
     _config("nemotron_h", "NemotronHForCausalLM", _NEMOTRON),
     _config("step3p5", "Step3p5ForCausalLM", _STEP),

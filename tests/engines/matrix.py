@@ -50,7 +50,9 @@ def combinations(name: str) -> Iterator[Combination]:
     for gpus, nodes in SHAPES:
         for redundant in [fits for fits in (0, 8, 16, 32, 64) if (model.experts + fits) % gpus == 0][:3]:
             hot = HOT if count % 3 == 1 and redundant <= HOT * (gpus - 1) else None
-            problem = question(model, machine(*[gpus // nodes] * nodes), redundant, ("decode", "prefill")[count % 2])
+            problem = question(
+                model, machine(*[gpus // nodes] * nodes), redundant, ("decode", "prefill")[count % 2]
+            )
             yield Combination(problem, random_placement(model, gpus, redundant, seed=count, hot=hot))
             count += 1
 
@@ -65,6 +67,13 @@ def flags(emission: Emission, folder: Path, program: str, node: int) -> list[str
 def asked(python: str, oracle: str, request: Any) -> Any:
     """What a program of this folder, run by an engine's interpreter, prints last: one process for many questions, since imports are most of its time."""
     script = Path(__file__).with_name(oracle)
-    run = subprocess.run([python, str(script)], input=json.dumps(request), capture_output=True, text=True, timeout=600, check=False)
+    run = subprocess.run(
+        [python, str(script)],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout.splitlines()[-1])

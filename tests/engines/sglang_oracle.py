@@ -17,10 +17,28 @@ from typing import Any
 from unittest.mock import MagicMock
 
 FIELDS = (
-    *("tp_size", "ep_size", "attn_dp_size", "nnodes", "moe_a2a_backend", "deepep_mode", "ep_dispatch_algorithm", "ep_num_redundant_experts", "enable_eplb"),
+    *(
+        "tp_size",
+        "ep_size",
+        "attn_dp_size",
+        "nnodes",
+        "moe_a2a_backend",
+        "deepep_mode",
+        "ep_dispatch_algorithm",
+        "ep_num_redundant_experts",
+        "enable_eplb",
+    ),
     "disable_shared_experts_fusion",
 )
-TORCHVISION = ("", ".io", ".ops", ".transforms", ".transforms.functional", ".transforms.v2", ".transforms.v2.functional")
+TORCHVISION = (
+    "",
+    ".io",
+    ".ops",
+    ".transforms",
+    ".transforms.functional",
+    ".transforms.v2",
+    ".transforms.v2.functional",
+)
 
 
 def sglang(module: str) -> Any:
@@ -28,7 +46,12 @@ def sglang(module: str) -> Any:
 
 
 def replace_torchvision() -> None:
-    for auto in ("image_processing", "modeling", "processing", "video_processing"):  # these look for it themselves: before it is replaced
+    for auto in (
+        "image_processing",
+        "modeling",
+        "processing",
+        "video_processing",
+    ):  # these look for it themselves: before it is replaced
         importlib.import_module(f"transformers.models.auto.{auto}_auto")
     for part in TORCHVISION:
         module = MagicMock()
@@ -37,7 +60,9 @@ def replace_torchvision() -> None:
 
 
 def ask(model: str, *flags: str, experts_TK: list[list[int]]) -> dict[str, Any]:
-    args = sglang("server_args").prepare_server_args(["--model-path", model, "--skip-tokenizer-init", "--load-format", "dummy", "--device", "cuda", *flags])
+    args = sglang("server_args").prepare_server_args(
+        ["--model-path", model, "--skip-tokenizer-init", "--load-format", "dummy", "--device", "cuda", *flags]
+    )
     args.resolve_once()
     resolved = args.resolved_dict()
     answer: dict[str, Any] = {"resolved": {field: resolved[field] for field in FIELDS}}
@@ -62,7 +87,12 @@ def chosen(location: Any, experts_TK: list[list[int]]) -> list[list[list[int]]]:
     dispatch = sglang("eplb.expert_location_dispatch")
     topk_ids = importlib.import_module("torch").tensor(experts_TK)
     layers = range(location.physical_to_logical_map.shape[0])
-    return [dispatch.topk_ids_logical_to_physical(topk_ids, dispatch.ExpertLocationDispatchInfo.init_new(layer)).tolist() for layer in layers]
+    return [
+        dispatch.topk_ids_logical_to_physical(
+            topk_ids, dispatch.ExpertLocationDispatchInfo.init_new(layer)
+        ).tolist()
+        for layer in layers
+    ]
 
 
 def answer_or_error(case: list[str], experts_TK: list[list[int]]) -> dict[str, Any]:
@@ -77,7 +107,10 @@ def main() -> None:
     logging.disable(logging.WARNING)
     replace_torchvision()
     sglang("eplb.expert_location").get_device = lambda: types.SimpleNamespace(device="cpu")
-    vars(importlib.import_module("torch").cuda)["get_device_capability"] = lambda *_: (9, 0)  # an H100 or H200
+    vars(importlib.import_module("torch").cuda)["get_device_capability"] = lambda *_: (
+        9,
+        0,
+    )  # an H100 or H200
     with sglang("runtime_context").override_platform(is_cuda=True):
         answers = [answer_or_error(case, request["experts"]) for case in request["cases"]]
     print(json.dumps(answers))  # noqa: T201 - a program

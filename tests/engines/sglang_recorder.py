@@ -12,14 +12,27 @@ import types
 from importlib.machinery import ModuleSpec
 from unittest.mock import MagicMock
 
-TORCHVISION = ("", ".io", ".ops", ".transforms", ".transforms.functional", ".transforms.v2", ".transforms.v2.functional")
+TORCHVISION = (
+    "",
+    ".io",
+    ".ops",
+    ".transforms",
+    ".transforms.functional",
+    ".transforms.v2",
+    ".transforms.v2.functional",
+)
 
 
 def main() -> None:
     folder, mode = sys.argv[1:]
     os.environ["SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR"] = folder
     request = json.load(sys.stdin)
-    for auto in ("image_processing", "modeling", "processing", "video_processing"):  # these look for torchvision themselves: before it is replaced
+    for auto in (
+        "image_processing",
+        "modeling",
+        "processing",
+        "video_processing",
+    ):  # these look for torchvision themselves: before it is replaced
         importlib.import_module(f"transformers.models.auto.{auto}_auto")
     for part in TORCHVISION:
         module = MagicMock()
@@ -53,7 +66,11 @@ def main() -> None:
     vars(torch.distributed)["all_reduce"] = lambda *_, **__: None
     slot_map = torch.tensor(request["map"])
     location = types.SimpleNamespace(
-        num_layers=len(slot_map), num_physical_experts=slot_map.shape[1], num_logical_experts=request["experts"], physical_to_logical_map=slot_map, ep_size=1
+        num_layers=len(slot_map),
+        num_physical_experts=slot_map.shape[1],
+        num_logical_experts=request["experts"],
+        physical_to_logical_map=slot_map,
+        ep_size=1,
     )
     for rank, passes in enumerate(request["passes"]):
         engine = recorder.ExpertDistributionRecorder.init_new(location, rank)

@@ -20,10 +20,25 @@ from tests.engines.configs import CONFIGS, IGNORING
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23"
+)
 
-FORCED = ("--tp-size", "8", "--ep-size", "8", "--moe-a2a-backend", "deepep", "--deepep-mode", "normal", "--ep-dispatch-algorithm", "static")
-TOKENS_TK = [[token % 8, 8 + token % 8, 16 + token % 8, 24 + token % 8] for token in range(16)]  # ids that every model of the matrix has
+FORCED = (
+    "--tp-size",
+    "8",
+    "--ep-size",
+    "8",
+    "--moe-a2a-backend",
+    "deepep",
+    "--deepep-mode",
+    "normal",
+    "--ep-dispatch-algorithm",
+    "static",
+)
+TOKENS_TK = [
+    [token % 8, 8 + token % 8, 16 + token % 8, 24 + token % 8] for token in range(16)
+]  # ids that every model of the matrix has
 Answers = dict[str, list[tuple[Combination, list[dict[str, Any]]]]]
 
 
@@ -45,7 +60,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     each = iter(asked(PYTHON, "sglang_oracle.py", {"cases": cases, "experts": TOKENS_TK}))
     found: Answers = {name: [] for name in CONFIGS}
     for name, combination in order:
-        found[name].append((combination, [next(each) for _ in range(combination.problem.topology.node_count)]))
+        found[name].append(
+            (combination, [next(each) for _ in range(combination.problem.topology.node_count)])
+        )
     assert next(each, None) is None
     return found
 
@@ -53,14 +70,23 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable[[str], None]) -> None:
     """No node's flags are refused, and they resolve to the plan's ranks, nodes, replicas, phase and fixed dispatch; to no replicas where no map is read."""
-    refused = [f"{combination}: {answer['error']}" for combination, nodes in answers[name] for answer in nodes if "error" in answer]
+    refused = [
+        f"{combination}: {answer['error']}"
+        for combination, nodes in answers[name]
+        for answer in nodes
+        if "error" in answer
+    ]
     launches = sum(len(nodes) for _, nodes in answers[name])
     tell(f"SGLang {name}: {len(answers[name])} combinations, {launches} launches, {len(refused)} refused")
     assert not refused
     assert len(answers[name]) == (12 if name in WITHOUT_REDUNDANCY else 36)
     for combination, nodes in answers[name]:
         problem = combination.problem
-        read: dict[str, Any] = {"ep_size": problem.gpus, "attn_dp_size": problem.gpus, "ep_num_redundant_experts": problem.redundant}
+        read: dict[str, Any] = {
+            "ep_size": problem.gpus,
+            "attn_dp_size": problem.gpus,
+            "ep_num_redundant_experts": problem.redundant,
+        }
         read["disable_shared_experts_fusion"] = True
         if deepep.serves(problem.workload.phase, problem.topology):
             mode = {"decode": "low_latency", "prefill": "normal"}[problem.workload.phase]
@@ -68,13 +94,20 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
         else:
             read |= {"moe_a2a_backend": "none", "ep_dispatch_algorithm": "dynamic"}
         not_read = {"ep_size": problem.gpus, "moe_a2a_backend": "none", "ep_num_redundant_experts": 0}
-        meant = {"tp_size": problem.gpus, "nnodes": problem.topology.node_count, "enable_eplb": False, **(not_read if name in IGNORING else read)}
+        meant = {
+            "tp_size": problem.gpus,
+            "nnodes": problem.topology.node_count,
+            "enable_eplb": False,
+            **(not_read if name in IGNORING else read),
+        }
         for answer in nodes:
             assert {field: answer["resolved"][field] for field in meant} == meant, str(combination)
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name not in IGNORING])
-def test_every_map_is_loaded_and_every_choice_is_ours(name: str, answers: Answers, tell: Callable[[str], None]) -> None:
+def test_every_map_is_loaded_and_every_choice_is_ours(
+    name: str, answers: Answers, tell: Callable[[str], None]
+) -> None:
     """SGLang's loader takes each map, with a row for each decoder layer, and sends every rank, MoE layer and expert to the slot that we say.
 
     Where the launch does without an all-to-all (dynamic dispatch) it is every rank, MoE layer and entry of the asked tokens.
@@ -86,17 +119,32 @@ def test_every_map_is_loaded_and_every_choice_is_ours(name: str, answers: Answer
         if "chosen" in answer:
             engine_GLTK = np.array(answer["chosen"])[:, list(model.moe_layer_ids)]
             rows_LP = combination.placement.expert_LP[: len(model.moe_layer_ids)]
-            ours_LTK = np.array([CHOICES["row-index"](np.array(TOKENS_TK), expert_P, 0, topology.gpu_count) for expert_P in rows_LP])
+            ours_LTK = np.array(
+                [
+                    CHOICES["row-index"](np.array(TOKENS_TK), expert_P, 0, topology.gpu_count)
+                    for expert_P in rows_LP
+                ]
+            )
             gathered += engine_GLTK.size
             wrong += [f"{combination}: dynamic"] if (engine_GLTK != ours_LTK).any() else []
             continue
         engine_GLE = np.array(answer["table"])[:, list(model.moe_layer_ids)]
         ours_GLE = static_table(combination.placement, model, topology.node_G)[:, : len(model.moe_layer_ids)]
-        assert engine_GLE.shape == ours_GLE.shape == (topology.gpu_count, len(model.moe_layer_ids), model.experts)
+        assert (
+            engine_GLE.shape
+            == ours_GLE.shape
+            == (topology.gpu_count, len(model.moe_layer_ids), model.experts)
+        )
         compared += engine_GLE.size
-        wrong += [f"{combination}: {(engine_GLE != ours_GLE).sum()} of {engine_GLE.size}"] if (engine_GLE != ours_GLE).any() else []
+        wrong += (
+            [f"{combination}: {(engine_GLE != ours_GLE).sum()} of {engine_GLE.size}"]
+            if (engine_GLE != ours_GLE).any()
+            else []
+        )
     entries = f"{compared} entries of its static tables and {gathered} dynamic choices compared"
-    tell(f"SGLang {name}: {len(answers[name])} maps loaded, {entries}, combinations that differ: {len(wrong)}")
+    tell(
+        f"SGLang {name}: {len(answers[name])} maps loaded, {entries}, combinations that differ: {len(wrong)}"
+    )
     assert not wrong
 
 
@@ -109,13 +157,22 @@ def test_what_the_engine_refuses_and_ignores(tmp_path: Path) -> None:
         (tmp_path / name / "config.json").write_text(json.dumps(CONFIGS[name]))
         rows = [[slot % spec(name).experts for slot in range(spec(name).experts)]] * spec(name).layers
         (tmp_path / name / "map.json").write_text(json.dumps({"physical_to_logical_map": rows}))
-        cases.append([str(tmp_path / name), *FORCED, "--init-expert-location", str(tmp_path / name / "map.json")])
+        cases.append(
+            [str(tmp_path / name), *FORCED, "--init-expert-location", str(tmp_path / name / "map.json")]
+        )
     first = cases[0]
-    wrong = [[*first, "--init-expert-location", str(extra)], [*first, "--ep-num-redundant-experts", "3"], [*first, "--moe-a2a-backend", "none"]]
+    wrong = [
+        [*first, "--init-expert-location", str(extra)],
+        [*first, "--ep-num-redundant-experts", "3"],
+        [*first, "--moe-a2a-backend", "none"],
+    ]
     read, *ignored = asked(PYTHON, "sglang_oracle.py", {"cases": cases, "experts": []})
     assert read["map_read"] is True
     assert [answer["map_read"] for answer in ignored] == [False] * len(IGNORING)
-    key, slots, backend = (answer.get("error", "") for answer in asked(PYTHON, "sglang_oracle.py", {"cases": wrong, "experts": []}))
+    key, slots, backend = (
+        answer.get("error", "")
+        for answer in asked(PYTHON, "sglang_oracle.py", {"cases": wrong, "experts": []})
+    )
     assert "unexpected keyword argument 'moeplan'" in key
     assert "AssertionError" in slots
     assert "static" in backend

@@ -26,7 +26,9 @@ from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question, random_placement, started
 
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23"
+)
 
 CONFIG = {  # the least that SGLang and transformers want of a DeepSeek-V3 with the shape of TINY
     "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "torch_dtype": "bfloat16", "vocab_size": 512, "hidden_size": 2048,
@@ -47,15 +49,27 @@ Case = tuple[Topology, Placement, str]  # machine, placement, phase
 
 
 def shape(gpus: int, nodes: int, redundant: int, hot: int | None = None, phase: str = "decode") -> Case:
-    return machine(*[gpus // nodes] * nodes), random_placement(TINY, gpus, redundant, seed=redundant + nodes, hot=hot), phase
+    return (
+        machine(*[gpus // nodes] * nodes),
+        random_placement(TINY, gpus, redundant, seed=redundant + nodes, hot=hot),
+        phase,
+    )
 
 
 def solved(nodes: int, redundant: int) -> Case:
     """A placement that `moeplan solve --method refine` would make for a skewed load under SGLang's own rule."""
     topology = machine(*[8 // nodes] * nodes)
-    counts_LE = np.random.default_rng(nodes).lognormal(5, 1, (len(TINY.placed_layer_ids), TINY.experts)).astype(np.int64)
+    counts_LE = (
+        np.random.default_rng(nodes)
+        .lognormal(5, 1, (len(TINY.placed_layer_ids), TINY.experts))
+        .astype(np.int64)
+    )
     even = question(TINY, topology, redundant)
-    problem = replace(even, load=LoadProfile(counts_LE[None], TINY.placed_layer_ids, "made for tests"), replica_rule="nearest-static")
+    problem = replace(
+        even,
+        load=LoadProfile(counts_LE[None], TINY.placed_layer_ids, "made for tests"),
+        replica_rule="nearest-static",
+    )
     return topology, find_method("refine")(problem), "decode"
 
 
@@ -74,15 +88,21 @@ TOKENS_TK = np.array([np.random.default_rng(token).permutation(64)[:8] for token
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any], list[list[str]]], list[dict[str, Any]]]:
+def ask(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[dict[str, Any], list[list[str]]], list[dict[str, Any]]]:
     """SGLang's answers to several sets of flags for one model config."""
 
     def answers(config: dict[str, Any], cases: list[list[str]]) -> list[dict[str, Any]]:
         folder = tmp_path_factory.mktemp("model")
         (folder / "config.json").write_text(json.dumps(config))
-        request = json.dumps({"cases": [[str(folder), *flags] for flags in cases], "experts": TOKENS_TK.tolist()})
+        request = json.dumps(
+            {"cases": [[str(folder), *flags] for flags in cases], "experts": TOKENS_TK.tolist()}
+        )
         oracle = Path(__file__).with_name("sglang_oracle.py")
-        run = subprocess.run([PYTHON, str(oracle)], input=request, capture_output=True, text=True, timeout=240, check=False)
+        run = subprocess.run(
+            [PYTHON, str(oracle)], input=request, capture_output=True, text=True, timeout=240, check=False
+        )
         assert run.returncode == 0, run.stderr[-2000:]
         found: list[dict[str, Any]] = json.loads(run.stdout.splitlines()[-1])
         return found
@@ -101,7 +121,9 @@ def launched_flags(model: ModelSpec, case: Case, folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def served(ask: Callable[..., list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def served(
+    ask: Callable[..., list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
     """SGLang's answer to each shape."""
     return ask(CONFIG, [launched_flags(TINY, case, tmp_path_factory.mktemp("plan")) for case in SHAPES])
 
@@ -114,7 +136,9 @@ def test_static_table_is_the_engines(index: int, served: list[dict[str, Any]]) -
     engine_GLE = np.array(answer["table"])[:, list(TINY.moe_layer_ids)]
     ours_GLE = static_table(placement, TINY, topology.node_G)[:, : len(TINY.moe_layer_ids)]
     assert engine_GLE.shape == (topology.gpu_count, 3, 64)
-    assert (engine_GLE == ours_GLE).all(), f"{(engine_GLE != ours_GLE).sum()} of {engine_GLE.size} entries differ"
+    assert (engine_GLE == ours_GLE).all(), (
+        f"{(engine_GLE != ours_GLE).sum()} of {engine_GLE.size} entries differ"
+    )
 
 
 @pytest.mark.parametrize("index", range(len(SHAPES)))
@@ -140,10 +164,18 @@ def dynamic_flags(case: Case, folder: Path, *, all_to_all: bool) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def dynamic(ask: Callable[..., list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def dynamic(
+    ask: Callable[..., list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
     """SGLang's answers to each shape of DYNAMIC: with an all-to-all, then without."""
     cases = [(case, all_to_all) for all_to_all in (True, False) for case in DYNAMIC]
-    return ask(CONFIG, [dynamic_flags(case, tmp_path_factory.mktemp("plan"), all_to_all=all_to_all) for case, all_to_all in cases])
+    return ask(
+        CONFIG,
+        [
+            dynamic_flags(case, tmp_path_factory.mktemp("plan"), all_to_all=all_to_all)
+            for case, all_to_all in cases
+        ],
+    )
 
 
 @pytest.mark.parametrize("index", range(len(DYNAMIC)))
@@ -176,7 +208,9 @@ def test_the_comparison_can_fail() -> None:
     """Another number of nodes gives another table, so an equal one says something."""
     topology, placement, _ = SHAPES[4 + 3]
     other = machine(8)
-    assert (static_table(placement, TINY, topology.node_G) != static_table(placement, TINY, other.node_G)).any()
+    assert (
+        static_table(placement, TINY, topology.node_G) != static_table(placement, TINY, other.node_G)
+    ).any()
 
 
 def test_mixtral_has_no_map_in_the_engine(ask: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
@@ -184,8 +218,18 @@ def test_mixtral_has_no_map_in_the_engine(ask: Callable[..., list[dict[str, Any]
     mixtral = ModelSpec("mixtral", "mixtral", 2, (0, 1), 8, 2, 1024, 512, 1024, "bf16", "made for tests")
     placement = random_placement(mixtral, 8, 8)
     flags = launched_flags(mixtral, (machine(4, 4), placement, "decode"), tmp_path)
-    (tmp_path / "expert_location.json").write_text(json.dumps({"physical_to_logical_map": placement.expert_LP.tolist()}))
-    forced = [*flags, "--moe-a2a-backend", "deepep", "--deepep-mode", "normal", "--init-expert-location", str(tmp_path / "expert_location.json")]
+    (tmp_path / "expert_location.json").write_text(
+        json.dumps({"physical_to_logical_map": placement.expert_LP.tolist()})
+    )
+    forced = [
+        *flags,
+        "--moe-a2a-backend",
+        "deepep",
+        "--deepep-mode",
+        "normal",
+        "--init-expert-location",
+        str(tmp_path / "expert_location.json"),
+    ]
     ours, with_map = ask(MIXTRAL_CONFIG, [flags, forced])
     assert ours["resolved"]["ep_size"] == 8
     assert ours["resolved"]["moe_a2a_backend"] == "none"

@@ -20,7 +20,9 @@ from tests.engines.configs import CONFIGS
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0"
+)
 
 Answer = dict[str, Any]
 BALANCED_HERE = [name for name in CONFIGS if name in BALANCED]
@@ -46,16 +48,24 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[C
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_launch_means_the_plan(name: str, launches: dict[str, list[tuple[Combination, Answer]]], tell: Callable[[str], None]) -> None:
+def test_every_launch_means_the_plan(
+    name: str, launches: dict[str, list[tuple[Combination, Answer]]], tell: Callable[[str], None]
+) -> None:
     """No node's flags are refused, and they mean the plan's ranks, replicas and backend; no balancer where vLLM has none for the model."""
-    refused = [f"{combination}: {answer['error']}" for combination, answer in launches[name] if "error" in answer]
+    refused = [
+        f"{combination}: {answer['error']}" for combination, answer in launches[name] if "error" in answer
+    ]
     combined = len({str(combination) for combination, _ in launches[name]})
     tell(f"vLLM {name}: {combined} combinations, {len(launches[name])} launches, {len(refused)} refused")
     assert not refused
     assert combined == (36 if name in BALANCED else 12)
     for combination, answer in launches[name]:
         problem = combination.problem
-        normal = "deepep_high_throughput" if deepep.serves("prefill", problem.topology) else "allgather_reducescatter"
+        normal = (
+            "deepep_high_throughput"
+            if deepep.serves("prefill", problem.topology)
+            else "allgather_reducescatter"
+        )
         assert answer["config"] == {
             "enable_expert_parallel": True, "enable_eplb": name in BALANCED, "world_size_across_dp": problem.gpus,
             "all2all_backend": {"decode": "deepep_low_latency", "prefill": normal}[problem.workload.phase],
@@ -78,7 +88,12 @@ def maps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Combi
                 for file in ("__init__.py", "plan_map.json"):
                     (package / file).write_text(emission.files[f"{FOLDER}/{PACKAGE}/{file}"])
                 layers = [len(model.moe_layer_ids), len(model.draft_layer_ids)]
-                asks = {"experts": model.experts, "redundant": combination.problem.redundant, "layers": layers, "ranks": combination.problem.gpus}
+                asks = {
+                    "experts": model.experts,
+                    "redundant": combination.problem.redundant,
+                    "layers": layers,
+                    "ranks": combination.problem.gpus,
+                }
                 plans.append({"package": str(package), **asks})
                 order.append((name, combination))
     found: dict[str, list[tuple[Combination, Answer]]] = {name: [] for name in BALANCED_HERE}
@@ -88,14 +103,22 @@ def maps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Combi
 
 
 @pytest.mark.parametrize("name", BALANCED_HERE)
-def test_every_map_is_the_one_vllm_would_move_to(name: str, maps: dict[str, list[tuple[Combination, Answer]]], tell: Callable[[str], None]) -> None:
+def test_every_map_is_the_one_vllm_would_move_to(
+    name: str, maps: dict[str, list[tuple[Combination, Answer]]], tell: Callable[[str], None]
+) -> None:
     """Rows and replica counts of main and draft model are the plan's."""
     model, split = spec(name), len(spec(name).moe_layer_ids)
     assert len(maps[name]) == 36
     for combination, answer in maps[name]:
-        expert_LP, replicas_LE = combination.placement.expert_LP, combination.placement.replicas_LE(model.experts)
+        expert_LP, replicas_LE = (
+            combination.placement.expert_LP,
+            combination.placement.replicas_LE(model.experts),
+        )
         parts = [slice(0, split), slice(split, None)] if model.draft_layer_ids else [slice(0, split)]
-        assert answer == {"maps": [expert_LP[part].tolist() for part in parts], "replicas": [replicas_LE[part].tolist() for part in parts]}, str(combination)
+        assert answer == {
+            "maps": [expert_LP[part].tolist() for part in parts],
+            "replicas": [replicas_LE[part].tolist() for part in parts],
+        }, str(combination)
     tell(f"vLLM {name}: {len(maps[name])} maps loaded through the plugin, all as planned")
 
 
@@ -114,13 +137,25 @@ def test_the_models_with_a_balancer_are_vllms(wheel: Path) -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 bases.setdefault(node.name, set()).update(getattr(base, "id", "") for base in node.bases)
-                counting |= {node.name for part in ast.walk(node) if isinstance(part, ast.Attribute) and part.attr == "num_moe_layers"}
+                counting |= {
+                    node.name
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.Attribute) and part.attr == "num_moe_layers"
+                }
 
     def lineage(name: str) -> set[str]:
         return {name}.union(*(lineage(base) for base in bases.get(name, set()) - {name}))
 
     registry = (wheel / "model_executor" / "models" / "registry.py").read_text()
-    architectures = {name: config["architectures"][0] for name, config in CONFIGS.items()} | {"kimi_linear": "KimiLinearForCausalLM"}
-    classes = {name: re.findall(rf'"{architecture}":\s*\(\s*"[^"]+",\s*"([^"]+)"', registry)[0] for name, architecture in architectures.items()}
-    found = {name: "MixtureOfExperts" in lineage(itself) and bool(lineage(itself) & counting) for name, itself in classes.items()}
+    architectures = {name: config["architectures"][0] for name, config in CONFIGS.items()} | {
+        "kimi_linear": "KimiLinearForCausalLM"
+    }
+    classes = {
+        name: re.findall(rf'"{architecture}":\s*\(\s*"[^"]+",\s*"([^"]+)"', registry)[0]
+        for name, architecture in architectures.items()
+    }
+    found = {
+        name: "MixtureOfExperts" in lineage(itself) and bool(lineage(itself) & counting)
+        for name, itself in classes.items()
+    }
     assert found == {name: name in BALANCED for name in architectures}

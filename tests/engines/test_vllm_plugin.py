@@ -14,7 +14,9 @@ from planner.engines.common.vllm_plugin import package
 from tests.planner.engines.examples import TINY, pip_install, random_placement
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0"
+)
 
 
 def test_vllms_balancer_returns_the_plan(tmp_path: Path) -> None:
@@ -27,11 +29,20 @@ def test_vllms_balancer_returns_the_plan(tmp_path: Path) -> None:
     request = json.dumps({"experts": 64, "redundant": 16, "layers": [3, 1], "ranks": 8})
     oracle = Path(__file__).with_name("vllm_plugin_oracle.py")
     run = subprocess.run(
-        [PYTHON, str(oracle)], input=request, capture_output=True, text=True, timeout=240, check=False, env={**os.environ, "PYTHONPATH": str(site)}
+        [PYTHON, str(oracle)],
+        input=request,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(site)},
     )
     assert run.returncode == 0, run.stderr[-2000:]
     answer = json.loads(run.stdout.splitlines()[-1])
     assert answer["policy"] == "PlannedPolicy"
     assert answer["maps"] == [placement.expert_LP[:3].tolist(), placement.expert_LP[3:].tolist()]
-    assert answer["replicas"] == [placement.replicas_LE(64)[:3].tolist(), placement.replicas_LE(64)[3:].tolist()]
+    assert answer["replicas"] == [
+        placement.replicas_LE(64)[:3].tolist(),
+        placement.replicas_LE(64)[3:].tolist(),
+    ]
     assert "vLLM asks for a placement of 99 layers" in answer["refused"]

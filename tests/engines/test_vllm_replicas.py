@@ -20,7 +20,9 @@ from planner.replica import CHOICES
 from tests.planner.engines.examples import TINY, random_placement
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0"
+)
 
 KERNEL = "_eplb_map_and_record_i32_kernel"
 BLOCK = 256  # as vLLM launches it
@@ -63,8 +65,14 @@ def kernel() -> Callable[..., None]:
     """VLLM's kernel as a function of the program id and its own arguments."""
     where = "import importlib.util; print(importlib.util.find_spec('vllm').submodule_search_locations[0])"
     run = subprocess.run([PYTHON, "-c", where], capture_output=True, text=True, timeout=60, check=True)
-    source = Path(run.stdout.strip()) / "model_executor" / "layers" / "fused_moe" / "router" / "base_router.py"
-    found = next(node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.FunctionDef) and node.name == KERNEL)
+    source = (
+        Path(run.stdout.strip()) / "model_executor" / "layers" / "fused_moe" / "router" / "base_router.py"
+    )
+    found = next(
+        node
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name == KERNEL
+    )
     found.decorator_list = []
     program = [0]
     language = types.SimpleNamespace(
@@ -104,7 +112,9 @@ def chosen_by_vllm(kernel: Callable[..., None], experts_TK: Ints, expert_P: Ints
 def test_hashed_slots_are_the_kernels(kernel: Callable[..., None], tokens: int, hot: int | None) -> None:
     """Every token and expert, for up to eight replicas an expert and batches from one token to 2000."""
     expert_P = random_placement(TINY, 8, 24, seed=tokens, hot=hot).expert_LP[0]
-    experts_TK = np.array([np.random.default_rng(token).permutation(TINY.experts)[: TINY.top_k] for token in range(tokens)])
+    experts_TK = np.array(
+        [np.random.default_rng(token).permutation(TINY.experts)[: TINY.top_k] for token in range(tokens)]
+    )
     found_TK = chosen_by_vllm(kernel, experts_TK, expert_P)
     assert (found_TK == CHOICES["hashed"](experts_TK, expert_P, 0, 8)).all()
 
@@ -112,5 +122,9 @@ def test_hashed_slots_are_the_kernels(kernel: Callable[..., None], tokens: int, 
 def test_the_comparison_can_fail(kernel: Callable[..., None]) -> None:
     """The row alone, without the hash, gives other slots where an expert has three replicas or more."""
     expert_P = random_placement(TINY, 8, 24, hot=5).expert_LP[0]
-    experts_TK = np.array([np.random.default_rng(token).permutation(TINY.experts)[: TINY.top_k] for token in range(100)])
-    assert (chosen_by_vllm(kernel, experts_TK, expert_P) != CHOICES["row-index"](experts_TK, expert_P, 0, 8)).any()
+    experts_TK = np.array(
+        [np.random.default_rng(token).permutation(TINY.experts)[: TINY.top_k] for token in range(100)]
+    )
+    assert (
+        chosen_by_vllm(kernel, experts_TK, expert_P) != CHOICES["row-index"](experts_TK, expert_P, 0, 8)
+    ).any()

@@ -31,7 +31,9 @@ def answer(torch: Any, plan: dict[str, Any]) -> dict[str, Any]:
     try:
         for layers in filter(None, plan["layers"]):
             policy = state_of(torch, plan, layers).policy
-            found = policy.rebalance_experts(torch.rand(layers, plan["experts"]), slots, 1, 1, plan["ranks"], None)
+            found = policy.rebalance_experts(
+                torch.rand(layers, plan["experts"]), slots, 1, 1, plan["ranks"], None
+            )
             maps.append(found.tolist())
             replicas.append(compute(found, plan["experts"])[1].tolist())
     except Exception as error:  # noqa: BLE001 - the engine's refusal is the answer

@@ -11,7 +11,14 @@ from typing import Any
 
 FIELDS = ("enable_expert_parallel", "enable_eplb", "all2all_backend", "world_size_across_dp")
 PASSED_ON = (
-    *("tensor_parallel_size", "data_parallel_size", "data_parallel_size_local", "enable_expert_parallel", "enable_eplb", "eplb_config"),
+    *(
+        "tensor_parallel_size",
+        "data_parallel_size",
+        "data_parallel_size_local",
+        "enable_expert_parallel",
+        "enable_eplb",
+        "eplb_config",
+    ),
     *("expert_placement_strategy", "all2all_backend"),
 )
 
@@ -19,10 +26,20 @@ PASSED_ON = (
 def claim_cuda() -> None:
     platforms: Any = importlib.import_module("vllm.platforms")
     interface = importlib.import_module("vllm.platforms.interface")
-    names = {"device_name": "cuda", "device_type": "cuda", "dispatch_key": "CUDA", "ray_device_key": "GPU", "dist_backend": "nccl"}
+    names = {
+        "device_name": "cuda",
+        "device_type": "cuda",
+        "dispatch_key": "CUDA",
+        "ray_device_key": "GPU",
+        "dist_backend": "nccl",
+    }
     words = {**names, "_enum": interface.PlatformEnum.CUDA, "device_control_env_var": "CUDA_VISIBLE_DEVICES"}
     yes = classmethod(lambda _: True)
-    claimed = type("ClaimedCuda", (interface.Platform,), {**words, "device_count": classmethod(lambda _: 64), "use_custom_allreduce": yes})
+    claimed = type(
+        "ClaimedCuda",
+        (interface.Platform,),
+        {**words, "device_count": classmethod(lambda _: 64), "use_custom_allreduce": yes},
+    )
     platforms._current_platform = claimed()
 
 
@@ -36,11 +53,19 @@ def answer(parser: Any, words: list[str]) -> dict[str, Any]:
     try:
         args = arg_utils.AsyncEngineArgs.from_cli_args(parser.parse_args(words))
         given = {name: getattr(args, name) for name in PASSED_ON if getattr(args, name) is not None}
-        config = importlib.import_module("vllm.config").ParallelConfig(**given, distributed_executor_backend="mp")
+        config = importlib.import_module("vllm.config").ParallelConfig(
+            **given, distributed_executor_backend="mp"
+        )
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the engine's refusal is the answer; its parser exits
         return {"error": f"{type(error).__name__}: {error}"}
     found = {field: getattr(config, field) for field in FIELDS}
-    return {"config": {**found, "num_redundant_experts": config.eplb_config.num_redundant_experts, "use_async": config.eplb_config.use_async}}
+    return {
+        "config": {
+            **found,
+            "num_redundant_experts": config.eplb_config.num_redundant_experts,
+            "use_async": config.eplb_config.use_async,
+        }
+    }
 
 
 def main() -> None:

@@ -16,7 +16,9 @@ from unittest.mock import MagicMock
 def state_of(torch: Any, asked: dict[str, Any], layers: int) -> Any:
     """The state of vLLM after it was given a model of that many MoE layers."""
     module: Any = importlib.import_module("vllm.distributed.eplb.eplb_state")
-    balancer = importlib.import_module("vllm.config.parallel").EPLBConfig(num_redundant_experts=asked["redundant"], use_async=False, communicator="torch_gloo")
+    balancer = importlib.import_module("vllm.config.parallel").EPLBConfig(
+        num_redundant_experts=asked["redundant"], use_async=False, communicator="torch_gloo"
+    )
     parallel = SimpleNamespace(eplb_config=balancer, enable_elastic_ep=False, num_ubatches=1)
     slots = asked["experts"] + asked["redundant"]
     model = MagicMock(
@@ -39,7 +41,9 @@ def main() -> None:
     policy: Any = None
     for layers in asked["layers"]:
         policy = state_of(torch, asked, layers).policy
-        found = policy.rebalance_experts(torch.rand(layers, asked["experts"]), slots, 1, 1, asked["ranks"], None)
+        found = policy.rebalance_experts(
+            torch.rand(layers, asked["experts"]), slots, 1, 1, asked["ranks"], None
+        )
         maps.append(found.tolist())
         replicas.append(compute(found, asked["experts"])[1].tolist())
     refused = ""

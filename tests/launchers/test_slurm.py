@@ -26,7 +26,10 @@ PATHS = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 MISSING = [program for program in NEEDED if shutil.which(program, path=PATHS) is None]
 pytestmark = [
-    pytest.mark.skipif(bool(MISSING), reason=f"Slurm is not installed: no {', '.join(MISSING[:2])} (Debian: slurm-wlm, munge)"),
+    pytest.mark.skipif(
+        bool(MISSING),
+        reason=f"Slurm is not installed: no {', '.join(MISSING[:2])} (Debian: slurm-wlm, munge)",
+    ),
     pytest.mark.skipif(os.geteuid() != 0, reason="slurmd starts jobs only where it runs as root"),
 ]
 
@@ -44,7 +47,8 @@ def configuration(folder: Path) -> str:
     controller, first, second = free_ports(3)
     host = socket.gethostname().split(".")[0]
     nodes = "\n".join(
-        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Gres=gpu:2" for name, port in (("node7", first), ("node66", second))
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Gres=gpu:2"
+        for name, port in (("node7", first), ("node66", second))
     )
     return f"""ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -77,13 +81,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     folder = tmp_path_factory.mktemp("slurm")
     environment = {**os.environ, "PATH": PATHS, "SLURM_CONF": str(folder / "slurm.conf")}
     (folder / "slurm.conf").write_text(configuration(folder))
-    (folder / "gres.conf").write_text("".join(f"NodeName=node[7,66] Name=gpu File=/dev/{device}\n" for device in ("null", "zero")))
+    (folder / "gres.conf").write_text(
+        "".join(f"NodeName=node[7,66] Name=gpu File=/dev/{device}\n" for device in ("null", "zero"))
+    )
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o400)
-    munge = [f"--{name}={folder}/munge.{end}" for name, end in (("key-file", "key"), ("socket", "sock"), ("pid-file", "pid"), ("log-file", "log"))]
+    munge = [
+        f"--{name}={folder}/munge.{end}"
+        for name, end in (("key-file", "key"), ("socket", "sock"), ("pid-file", "pid"), ("log-file", "log"))
+    ]
     try:
-        for command in (["munged", "--force", *munge, f"--seed-file={folder}/munge.seed"], ["slurmctld"], *(["slurmd", "-N", name] for name in HOSTS)):
+        for command in (
+            ["munged", "--force", *munge, f"--seed-file={folder}/munge.seed"],
+            ["slurmctld"],
+            *(["slurmd", "-N", name] for name in HOSTS),
+        ):
             subprocess.run(command, env=environment, check=True, timeout=20, capture_output=True)
         wait_for_idle(environment)
         yield environment
@@ -96,7 +109,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 def wait_for_idle(environment: dict[str, str]) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        done = subprocess.run(["sinfo", "-h", "-o", "%T %D"], env=environment, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            ["sinfo", "-h", "-o", "%T %D"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
         if done.stdout.split() == ["idle", "2"]:
             return
         time.sleep(0.2)
@@ -114,7 +134,10 @@ def job_folder(folder: Path, topology: Topology) -> Path:
         (folder / name).write_text(text)
     programs = folder / "bin"
     programs.mkdir()
-    for name, body in (("python3", f'echo "$@" > {folder}/started-$SLURMD_NODENAME'), ("moeplan", f'exec {sys.executable} -m planner "$@"')):
+    for name, body in (
+        ("python3", f'echo "$@" > {folder}/started-$SLURMD_NODENAME'),
+        ("moeplan", f'exec {sys.executable} -m planner "$@"'),
+    ):
         (programs / name).write_text(f"#!/bin/bash\n{body}\n")
         (programs / name).chmod(0o755)
     return folder
@@ -123,7 +146,15 @@ def job_folder(folder: Path, topology: Topology) -> Path:
 def run(folder: Path, environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
     root = str(ROOT)
     paths = {"PATH": f"{folder / 'bin'}:{environment['PATH']}", "PYTHONPATH": root}
-    return subprocess.run(command, cwd=folder, env={**environment, **paths}, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**environment, **paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_the_batch_file_is_accepted(cluster: dict[str, str], tmp_path: Path) -> None:
@@ -154,7 +185,19 @@ def test_slurms_own_order_is_caught_before_serving(cluster: dict[str, str], tmp_
     """The same step without the host file: Slurm starts rank 0 on node7, and the check names every rank that sits elsewhere."""
     folder = job_folder(tmp_path, machine(2, 2))
     step = ["srun", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--nodelist={','.join(HOSTS)}"]
-    done = run(folder, cluster, *step, "moeplan", "check", "--live", "plan.json", "--hosts", ",".join(HOSTS), "--timeout", "30")
+    done = run(
+        folder,
+        cluster,
+        *step,
+        "moeplan",
+        "check",
+        "--live",
+        "plan.json",
+        "--hosts",
+        ",".join(HOSTS),
+        "--timeout",
+        "30",
+    )
     assert done.returncode == 2
     assert "rank 0 runs on host node7, the plan has it on node66" in done.stdout
     assert "rank 3 runs on host node66, the plan has it on node7" in done.stdout

@@ -6,7 +6,19 @@ from itertools import combinations
 from hypothesis import strategies as st
 
 from planner.topology import Topology
-from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate
+from planner.topology.topology import (
+    Evidence,
+    Fabric,
+    GpuModel,
+    Island,
+    Nic,
+    Node,
+    NvLink,
+    PairLink,
+    Pcie,
+    PcieSwitch,
+    Rate,
+)
 
 BY_HAND = Evidence("assumed", "made up for tests")
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15, "fp8": 2e15}, BY_HAND)
@@ -17,7 +29,9 @@ def rate(gigabytes_per_s: float, kind: str = "assumed") -> Rate:
 
 
 def switched(*islands: Sequence[int], gigabytes_per_s: float = 400) -> NvLink:
-    return NvLink("switch", tuple(Island(tuple(gpus), (rate(gigabytes_per_s),) * len(gpus)) for gpus in islands))
+    return NvLink(
+        "switch", tuple(Island(tuple(gpus), (rate(gigabytes_per_s),) * len(gpus)) for gpus in islands)
+    )
 
 
 def flat_pcie(gpus: int, gigabytes_per_s: float = 60) -> Pcie:
@@ -64,7 +78,11 @@ def _nodes(draw: st.DrawFn, domain_nodes: int) -> Node:
         nvlink = NvLink("mesh", pairs=tuple(PairLink(pair, rate(draw(st.integers(1, 50)))) for pair in pairs))
     shared = draw(st.booleans())
     rails = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
-    nics = (Nic(rate(25), tuple(gpus), rails[0]),) if shared else tuple(Nic(rate(25), (gpu,), rails[gpu]) for gpu in gpus for _ in range(2))
+    nics = (
+        (Nic(rate(25), tuple(gpus), rails[0]),)
+        if shared
+        else tuple(Nic(rate(25), (gpu,), rails[gpu]) for gpu in gpus for _ in range(2))
+    )
     return Node((GPU,) * count, nvlink, draw(_pcie(count, len(nics))), nics)
 
 
@@ -77,7 +95,11 @@ def _pcie(draw: st.DrawFn, gpus: int, nics: int) -> Pcie:
         cut = draw(st.integers(0, len(below)))
         cards = tuple(nic for nic in range(nics) if nic % 2 == socket)
         groups = draw(st.sampled_from([[], [below[:cut]], [below[:cut], below[cut:]]]))
-        switches += [PcieSwitch(group, rate(20), cards if first else ()) for first, group in zip((True, False), groups, strict=False) if group]
+        switches += [
+            PcieSwitch(group, rate(20), cards if first else ())
+            for first, group in zip((True, False), groups, strict=False)
+            if group
+        ]
     known = draw(st.booleans())
     return Pcie((rate(30),) * gpus, tuple(socket_of), tuple(switches), rate(10) if known else None)
 
@@ -89,6 +111,11 @@ def machines(draw: st.DrawFn) -> Topology:
     nodes = tuple(draw(st.lists(_nodes(span), min_size=1, max_size=4)))
     kind = draw(st.sampled_from(["none", "leaf-spine", "rail"]))
     per_leaf = draw(st.integers(1, 2))
-    pods = {"nodes_per_pod": 2 * per_leaf, "pod_oversubscription": 3.0} if kind != "none" and draw(st.booleans()) else {}
+    pods = (
+        {"nodes_per_pod": 2 * per_leaf, "pod_oversubscription": 3.0}
+        if kind != "none" and draw(st.booleans())
+        else {}
+    )
     oversubscription = draw(st.sampled_from([1.0, 2.0]))
-    return Topology("random", nodes, Fabric(kind, BY_HAND, per_leaf, oversubscription, span, **pods), "made up for tests")  # type: ignore[arg-type]
+    fabric = Fabric(kind, BY_HAND, per_leaf, oversubscription, span, **pods)  # type: ignore[arg-type]
+    return Topology("random", nodes, fabric, "made up for tests")

@@ -60,7 +60,14 @@ def question(
         counts_E = np.bincount(np.ravel(traced_TK), minlength=len(counts_E))
     model = small_model(len(counts_E), top_k)
     load = LoadProfile(counts_E.astype(np.int64)[None, None], (0,), "made up for tests", trace=trace)
-    return Problem(topology or two_nodes(), model, load, Workload(**{"tokens_per_rank": 600, **workload}), slots_per_gpu, rule)
+    return Problem(
+        topology or two_nodes(),
+        model,
+        load,
+        Workload(**{"tokens_per_rank": 600, **workload}),
+        slots_per_gpu,
+        rule,
+    )
 
 
 def placed(row: Sequence[int] | Ints, problem: Problem) -> Placement:
@@ -70,7 +77,11 @@ def placed(row: Sequence[int] | Ints, problem: Problem) -> Placement:
 def every_row(experts: int, gpus: int, slots_per_gpu: int) -> Ints:
     """rows_NGS: every valid placement of one layer, the order within a GPU apart."""
     held = list(combinations(range(experts), slots_per_gpu))
-    rows = [row for row in product(held, repeat=gpus) if len({expert for slots in row for expert in slots}) == experts]
+    rows = [
+        row
+        for row in product(held, repeat=gpus)
+        if len({expert for slots in row for expert in slots}) == experts
+    ]
     return np.array(rows, dtype=np.int64)
 
 

@@ -13,7 +13,11 @@ from tests.planner.small import every_row, small_model, two_nodes
 
 Ints = npt.NDArray[np.int64]
 
-MACHINES: dict[str, Topology] = {"two-nodes": two_nodes(), "leaf-spine": two_by_two("leaf-spine", oversubscription=2.0), "pcie-box": pcie_box()}
+MACHINES: dict[str, Topology] = {
+    "two-nodes": two_nodes(),
+    "leaf-spine": two_by_two("leaf-spine", oversubscription=2.0),
+    "pcie-box": pcie_box(),
+}
 
 
 def tiny_problem(
@@ -35,24 +39,42 @@ def tiny_problem(
     if traced_tokens:
         keys_TE = np.log(popularity_E) + draw.gumbel(size=(traced_tokens, experts))
         experts_TK = np.argsort(-keys_TE, axis=1)[:, :top_k].astype(np.int32)
-        trace, counts_E = Trace(experts_TK[None], (traced_tokens,)), np.bincount(experts_TK.ravel(), minlength=experts)
+        trace, counts_E = (
+            Trace(experts_TK[None], (traced_tokens,)),
+            np.bincount(experts_TK.ravel(), minlength=experts),
+        )
     load = LoadProfile(counts_E.astype(np.int64)[None, None], (0,), "made up for tests", trace=trace)
-    return Problem(MACHINES[machine], small_model(experts, top_k), load, Workload(tokens, transport=transport), slots_per_gpu, rule)
+    return Problem(
+        MACHINES[machine],
+        small_model(experts, top_k),
+        load,
+        Workload(tokens, transport=transport),
+        slots_per_gpu,
+        rule,
+    )
 
 
 def price_all(problem: Problem, rows_NP: Ints | None = None) -> Cost:
     """Every valid placement of a one-layer problem (or these), as the layers of one Cost."""
     if rows_NP is None:
-        rows_NP = every_row(problem.model.experts, problem.gpus, problem.slots_per_gpu).reshape(-1, problem.slots)
+        rows_NP = every_row(problem.model.experts, problem.gpus, problem.slots_per_gpu).reshape(
+            -1, problem.slots
+        )
     count = len(rows_NP)
     load, trace = problem.load, problem.load.trace
     repeated = Trace(np.repeat(trace.experts_LTK, count, axis=0), trace.sequence_lengths) if trace else None
-    whole = LoadProfile(np.repeat(load.tokens_WLE, count, axis=1), tuple(range(count)), load.source, trace=repeated)
+    whole = LoadProfile(
+        np.repeat(load.tokens_WLE, count, axis=1), tuple(range(count)), load.source, trace=repeated
+    )
     model = small_model(problem.model.experts, problem.model.top_k, count)
-    as_layers = Problem(problem.topology, model, whole, problem.workload, problem.slots_per_gpu, problem.replica_rule)
+    as_layers = Problem(
+        problem.topology, model, whole, problem.workload, problem.slots_per_gpu, problem.replica_rule
+    )
     return cost(as_layers, Placement(rows_NP, model.placed_layer_ids, problem.gpus))
 
 
-def mean_seconds_L(problem: Problem, windows: list[LoadProfile], placement: Placement) -> npt.NDArray[np.float64]:
+def mean_seconds_L(
+    problem: Problem, windows: list[LoadProfile], placement: Placement
+) -> npt.NDArray[np.float64]:
     """The mean over windows of each layer's seconds."""
     return np.asarray(np.mean([cost(problem, placement, load).layer_seconds_L for load in windows], axis=0))

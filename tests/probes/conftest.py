@@ -31,7 +31,17 @@ def nvml_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, flags in (("new", []), ("old", ["-DOLD_DRIVER"])):
         (folder / name).mkdir()
         made = folder / name / "libnvidia-ml.so.1"
-        command = [compiler, "-std=c11", "-D_GNU_SOURCE", *flags, "-shared", "-fPIC", "-o", str(made), str(SOURCE)]
+        command = [
+            compiler,
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            *flags,
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(made),
+            str(SOURCE),
+        ]
         subprocess.run(command, check=True, timeout=60)
     return folder
 

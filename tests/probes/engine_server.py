@@ -19,8 +19,14 @@ LAYERS, DENSE, EXPERTS, TOP_K = 4, 1, 16, 3
 def routing(prompt: str, new_tokens: int = 1) -> npt.NDArray[np.int32]:
     """[token, decoder layer, k] of a prompt whose tokens are its bytes, as the engine would have chosen; zero in the dense layer."""
     tokens = len(prompt.encode()) + new_tokens - 1
-    seeds = np.frombuffer((prompt * 2).encode()[:1] * tokens, dtype=np.uint8).astype(np.int32) + np.arange(tokens, dtype=np.int32)
-    ids = (seeds[:, None, None] + np.arange(LAYERS, dtype=np.int32)[:, None] + 5 * np.arange(TOP_K, dtype=np.int32)) % EXPERTS
+    seeds = np.frombuffer((prompt * 2).encode()[:1] * tokens, dtype=np.uint8).astype(np.int32) + np.arange(
+        tokens, dtype=np.int32
+    )
+    ids = (
+        seeds[:, None, None]
+        + np.arange(LAYERS, dtype=np.int32)[:, None]
+        + 5 * np.arange(TOP_K, dtype=np.int32)
+    ) % EXPERTS
     ids[:, :DENSE] = 0
     return np.ascontiguousarray(ids, dtype=np.int32)
 
@@ -43,9 +49,24 @@ def sglang_answer(prompt: str, new_tokens: int, **changes: Any) -> dict[str, Any
 
 
 def vllm_answer(prompt: str, new_tokens: int, **changes: Any) -> dict[str, Any]:
-    choice = {"index": 0, "text": "x", "finish_reason": "length", "routed_experts": npy(routing(prompt, new_tokens).astype(np.uint8))}
-    usage = {"prompt_tokens": len(prompt.encode()), "completion_tokens": new_tokens, "total_tokens": len(prompt.encode()) + new_tokens}
-    return {"id": "cmpl-0", "object": "text_completion", "model": "m", "choices": [choice | changes], "usage": usage}
+    choice = {
+        "index": 0,
+        "text": "x",
+        "finish_reason": "length",
+        "routed_experts": npy(routing(prompt, new_tokens).astype(np.uint8)),
+    }
+    usage = {
+        "prompt_tokens": len(prompt.encode()),
+        "completion_tokens": new_tokens,
+        "total_tokens": len(prompt.encode()) + new_tokens,
+    }
+    return {
+        "id": "cmpl-0",
+        "object": "text_completion",
+        "model": "m",
+        "choices": [choice | changes],
+        "usage": usage,
+    }
 
 
 class Engine:
@@ -58,7 +79,9 @@ class Engine:
         self.answers: dict[str, Answer | Callable[[Any], Answer]] = {
             "/generate": lambda body: ok(self._generate(body)),
             "/v1/completions": lambda body: ok(vllm_answer(body["prompt"], body["max_tokens"])),
-            "/server_info": ok({"model_path": "m", "expert_distribution_recorder_mode": "stat", "version": "0.5.23"}),
+            "/server_info": ok(
+                {"model_path": "m", "expert_distribution_recorder_mode": "stat", "version": "0.5.23"}
+            ),
             "/start_expert_distribution_record": (200, b"Start recording the expert distribution.\n"),
             "/stop_expert_distribution_record": (200, b"Stop recording the expert distribution.\n"),
             "/dump_expert_distribution_record": (200, b"Dump expert distribution record.\n"),

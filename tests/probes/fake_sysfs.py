@@ -30,7 +30,14 @@ class FakeHost:
         self.link(f"sys/bus/pci/devices/{address}", folder)
         return address
 
-    def adapter(self, name: str, path: str, numa: int = -1, rate: str = "400 Gb/sec (4X NDR)", guid: str = "0c42:a103:0012:3456") -> None:
+    def adapter(
+        self,
+        name: str,
+        path: str,
+        numa: int = -1,
+        rate: str = "400 Gb/sec (4X NDR)",
+        guid: str = "0c42:a103:0012:3456",
+    ) -> None:
         """An active InfiniBand adapter on a PCI device."""
         self.device(path, vendor="0x15b3", kind="0x020700", numa=numa)
         folder = f"sys/devices/{path}/infiniband/{name}"
@@ -49,7 +56,9 @@ class FakeHost:
         self.link(f"sys/class/infiniband/{name}", folder)
 
 
-def fake_host(root: Path, name: str = "node7", boot: str = "11111111-2222-4333-8444-555555555555") -> FakeHost:
+def fake_host(
+    root: Path, name: str = "node7", boot: str = "11111111-2222-4333-8444-555555555555"
+) -> FakeHost:
     """A host with nothing in it but a name, a running kernel and a PCI bus."""
     host = FakeHost(root)
     host.file("proc/sys/kernel/hostname", name)

@@ -26,5 +26,7 @@ def facts(number: int, name: str | None = None, gpus: int = 2, machine: str | No
     )  # fmt: skip
 
 
-def record(number: int, name: str | None = None, taken: str = TAKEN, launch: Launch | None = None, **more: Any) -> ProbeRecord:
+def record(
+    number: int, name: str | None = None, taken: str = TAKEN, launch: Launch | None = None, **more: Any
+) -> ProbeRecord:
     return ProbeRecord(facts(number, name, **more), taken, launch)

@@ -45,7 +45,9 @@ class Adapter:
         for port in range(1, self.ports + 1):
             files |= {
                 f"{device}/ports/{port}/state": self.state,
-                f"{device}/ports/{port}/phys_state": "5: LinkUp" if self.state.startswith("4") else "2: Polling",
+                f"{device}/ports/{port}/phys_state": "5: LinkUp"
+                if self.state.startswith("4")
+                else "2: Polling",
                 f"{device}/ports/{port}/rate": self.rate,
                 f"{device}/ports/{port}/link_layer": self.layer,
                 f"{device}/ports/{port}/gids/0": f"fe80:0000:0000:0000:0000:0000:0002:{guid}",
@@ -64,7 +66,9 @@ class Adapter:
 
 def write(root: Path, adapters: list[Adapter], more: dict[str, str | bytes] | None = None) -> Path:
     """The files and links below `root`."""
-    files = {path: content for adapter in adapters for path, content in adapter.files().items()} | (more or {})
+    files = {path: content for adapter in adapters for path, content in adapter.files().items()} | (
+        more or {}
+    )
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content.encode() + b"\n" if isinstance(content, str) else content)
@@ -74,7 +78,9 @@ def write(root: Path, adapters: list[Adapter], more: dict[str, str | bytes] | No
     return root
 
 
-def packed(files: dict[str, str | bytes], links: dict[str, str] | None = None, compression: str = "gz") -> bytes:
+def packed(
+    files: dict[str, str | bytes], links: dict[str, str] | None = None, compression: str = "gz"
+) -> bytes:
     """An archive of files and links."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=f"w:{compression}") as tar:  # type: ignore[call-overload]  # the mode is put together

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch", reason="recording a model needs torch (pip install 'moeplan[record]')")
-transformers = pytest.importorskip("transformers", reason="recording a model needs transformers (pip install 'moeplan[record]')")
+transformers = pytest.importorskip(
+    "transformers", reason="recording a model needs transformers (pip install 'moeplan[record]')"
+)
 
 SMALL = {
     "vocab_size": 256,
@@ -25,7 +27,14 @@ MLA = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_he
 
 CONFIGS: dict[str, Callable[[], Any]] = {
     "mixtral": lambda: transformers.MixtralConfig(**SMALL, num_local_experts=8, num_experts_per_tok=2),
-    "qwen3_moe": lambda: transformers.Qwen3MoeConfig(**SMALL, head_dim=8, num_experts=16, num_experts_per_tok=4, moe_intermediate_size=16, mlp_only_layers=[1]),
+    "qwen3_moe": lambda: transformers.Qwen3MoeConfig(
+        **SMALL,
+        head_dim=8,
+        num_experts=16,
+        num_experts_per_tok=4,
+        moe_intermediate_size=16,
+        mlp_only_layers=[1],
+    ),
     "deepseek_v3": lambda: transformers.DeepseekV3Config(
         **SMALL,
         **MLA,
@@ -46,7 +55,13 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "olmoe": lambda: transformers.OlmoeConfig(**SMALL, num_experts=16, num_experts_per_tok=4),
 }
-MOE_LAYERS = {"mixtral": (0, 1, 2), "qwen3_moe": (0, 2), "deepseek_v3": (1, 2), "gpt_oss": (0, 1, 2), "olmoe": (0, 1, 2)}
+MOE_LAYERS = {
+    "mixtral": (0, 1, 2),
+    "qwen3_moe": (0, 2),
+    "deepseek_v3": (1, 2),
+    "gpt_oss": (0, 1, 2),
+    "olmoe": (0, 1, 2),
+}
 
 
 def make_model(config: Any) -> Any:

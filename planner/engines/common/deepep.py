@@ -38,25 +38,57 @@ def limits(problem: Problem, *, pads_hidden: bool) -> list[Violation]:
         found.append(Violation("deepep-ranks", f"DeepEP takes up to 8 ranks or a multiple of 8, not {gpus}"))
     if problem.workload.phase == "decode":
         if model.top_k > LOW_LATENCY_TOP_K:
-            found.append(Violation("deepep-top-k", f"DeepEP low latency takes a top_k of up to {LOW_LATENCY_TOP_K}; {model.name} has {model.top_k}"))
-        fits = model.dispatch_width <= max(LOW_LATENCY_HIDDEN) if pads_hidden else model.dispatch_width in LOW_LATENCY_HIDDEN
+            found.append(
+                Violation(
+                    "deepep-top-k",
+                    f"DeepEP low latency takes a top_k of up to {LOW_LATENCY_TOP_K}; {model.name} has {model.top_k}",
+                )
+            )
+        fits = (
+            model.dispatch_width <= max(LOW_LATENCY_HIDDEN)
+            if pads_hidden
+            else model.dispatch_width in LOW_LATENCY_HIDDEN
+        )
         if not fits:
-            sizes = f"up to {max(LOW_LATENCY_HIDDEN)}" if pads_hidden else ", ".join(map(str, LOW_LATENCY_HIDDEN))
-            found.append(Violation("deepep-hidden", f"DeepEP low latency has kernels for hidden sizes {sizes}; {model.name} dispatches {model.dispatch_width}"))
+            sizes = (
+                f"up to {max(LOW_LATENCY_HIDDEN)}" if pads_hidden else ", ".join(map(str, LOW_LATENCY_HIDDEN))
+            )
+            found.append(
+                Violation(
+                    "deepep-hidden",
+                    f"DeepEP low latency has kernels for hidden sizes {sizes}; {model.name} dispatches {model.dispatch_width}",
+                )
+            )
     elif gpus <= NVLINK_PEERS and gpus not in NORMAL_GPUS:
-        found.append(Violation("deepep-ranks", f"DeepEP normal mode takes 2, 4 or 8 ranks, or several times 8; not {gpus}"))
+        found.append(
+            Violation(
+                "deepep-ranks", f"DeepEP normal mode takes 2, 4 or 8 ranks, or several times 8; not {gpus}"
+            )
+        )
     elif gpus > NVLINK_PEERS and gpus // NVLINK_PEERS not in NORMAL_NODES:
-        found.append(Violation("deepep-ranks", f"DeepEP normal mode takes {', '.join(map(str, NORMAL_NODES))} times 8 ranks, not {gpus // NVLINK_PEERS}"))
+        found.append(
+            Violation(
+                "deepep-ranks",
+                f"DeepEP normal mode takes {', '.join(map(str, NORMAL_NODES))} times 8 ranks, not {gpus // NVLINK_PEERS}",
+            )
+        )
     return found
 
 
 def apart(topology: Topology) -> tuple[int, int] | None:
     """The first two ranks without NVLink between them where normal mode needs it: within each eight ranks in a row, whatever the nodes are."""
     switch_G, node_G, index_G = topology.routes.switch_G, topology.node_G, topology.index_G
-    linked = {(number, frozenset(link.gpus)) for number, node in enumerate(topology.nodes) for link in node.nvlink.pairs}
+    linked = {
+        (number, frozenset(link.gpus))
+        for number, node in enumerate(topology.nodes)
+        for link in node.nvlink.pairs
+    }
     for first in range(0, topology.gpu_count, NVLINK_PEERS):
         for i, j in combinations(range(first, min(first + NVLINK_PEERS, topology.gpu_count)), 2):
-            paired = node_G[i] == node_G[j] and (int(node_G[i]), frozenset((int(index_G[i]), int(index_G[j])))) in linked
+            paired = (
+                node_G[i] == node_G[j]
+                and (int(node_G[i]), frozenset((int(index_G[i]), int(index_G[j])))) in linked
+            )
             if not (switch_G[i] == switch_G[j] >= 0 or paired):
                 return i, j
     return None
@@ -75,7 +107,9 @@ def notes(topology: Topology, phase: str, backend: str) -> list[str]:
     which = f"GPUs {pair[0]} and {pair[1]}"
     if phase != "decode":
         need = f"DeepEP's normal mode needs NVLink between all GPUs of each {NVLINK_PEERS} ranks in a row, and {which} have none"
-        return [f"{need}: the launch uses {backend} in its place, whose traffic does not depend on the placement"]
+        return [
+            f"{need}: the launch uses {backend} in its place, whose traffic does not depend on the placement"
+        ]
     node = int(topology.node_G[pair[0]])
     if node != topology.node_G[pair[1]] or topology.nodes[node].nics:
         return []

@@ -20,7 +20,9 @@ class Emission:
     launch: str
     notes: tuple[str, ...]
     ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone, and `files` no map
-    commands: tuple[NodeCommand, ...] = ()  # what launch.sh starts, in node order; what other launchers are made from
+    commands: tuple[
+        NodeCommand, ...
+    ] = ()  # what launch.sh starts, in node order; what other launchers are made from
 
 
 NUMBERINGS = {
@@ -49,7 +51,9 @@ class MapFile:
             return tuple(number for number, _ in self.rows)
         known = model.moe_layer_ids if self.numbering == "moe" else model.placed_layer_ids
         after = max(known) + 1
-        return tuple(known[number] if number < len(known) else after + number - len(known) for number, _ in self.rows)
+        return tuple(
+            known[number] if number < len(known) else after + number - len(known) for number, _ in self.rows
+        )
 
 
 class Engine(Protocol):
@@ -82,7 +86,9 @@ class Engine(Protocol):
     def map_limits(self, model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
         """Those of its limits that a map alone can break."""
 
-    def emit(self, placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+    def emit(
+        self, placement: Placement, problem: Problem, model_path: str, version: str | None = None
+    ) -> Emission:
         """Files and launch script that serve `placement`; flags alone and `ignored` where the engine would not read its map.
 
         BadInput where the placement breaks a hard rule or a limit, or the version is known to differ.

@@ -43,4 +43,8 @@ def gpus_per_node(topology: Topology) -> tuple[int, ...]:
 def uneven_nodes(topology: Topology, why: str) -> list[Violation]:
     """The limit of engines that start as many ranks on each node."""
     counts = gpus_per_node(topology)
-    return [] if len(set(counts)) == 1 else [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}")]
+    return (
+        []
+        if len(set(counts)) == 1
+        else [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}")]
+    )

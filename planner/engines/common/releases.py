@@ -14,7 +14,9 @@ class Release:
 
     version: str
     source: str
-    architectures: frozenset[str] | None = frozenset()  # `model_type`s that are served from a map file; None: every one
+    architectures: frozenset[str] | None = (
+        frozenset()
+    )  # `model_type`s that are served from a map file; None: every one
     flags: frozenset[str] = frozenset()  # flags that an earlier or later known release has not
     refused: str = ""
 
@@ -22,7 +24,9 @@ class Release:
         return self.architectures is None or model.architecture in self.architectures
 
 
-def find_release(title: str, releases: Sequence[Release], version: str | None) -> tuple[Release, tuple[str, ...]]:
+def find_release(
+    title: str, releases: Sequence[Release], version: str | None
+) -> tuple[Release, tuple[str, ...]]:
     """The newest known release that is no later than `version`, and a note where that is another one. None: the last in the table that is not refused.
 
     >>> table = (Release("1.0", "read"), Release("1.2", "read"), Release("2.0", "read", refused="2.0 reads other files"))
@@ -36,16 +40,22 @@ def find_release(title: str, releases: Sequence[Release], version: str | None) -
     not_later = [release for release in releases if version_key(release.version) <= asked]
     found = not_later[-1] if not_later else releases[0]
     if found.refused:
-        raise BadInput(f"{title} {version}: {found.refused}; known releases are {', '.join(release.version for release in known)}")
+        raise BadInput(
+            f"{title} {version}: {found.refused}; known releases are {', '.join(release.version for release in known)}"
+        )
     if version_key(found.version) == asked:
         return found, ()
     names = ", ".join(release.version for release in known)
-    return found, (f"WARNING: {title} {version} is not known here (known: {names}); the rules of {found.version} are assumed",)
+    return found, (
+        f"WARNING: {title} {version} is not known here (known: {names}); the rules of {found.version} are assumed",
+    )
 
 
 def version_key(version: str) -> tuple[int, ...]:
     """The numbers of a release, without trailing zeros; what follows them (rc1, .post1) does not count."""
-    match = re.fullmatch(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})(?:[.\-+]?(?:a|b|rc|post|dev)\d*|\+[\w.]+)*", version.strip())
+    match = re.fullmatch(
+        r"v?(\d{1,6}(?:\.\d{1,6}){0,3})(?:[.\-+]?(?:a|b|rc|post|dev)\d*|\+[\w.]+)*", version.strip()
+    )
     if match is None:
         raise BadInput(f"engine version {version!r} is not a release number; expected one like 0.5.23")
     numbers = [int(part) for part in match[1].split(".")]

@@ -17,7 +17,11 @@ def head(title: str, notes: Sequence[str], *, in_plan_dir: bool) -> list[str]:
         f"# {one_line(title)}. Written by moeplan; arguments given to this script are added to the command.",
         *(f"# {one_line(note)}" for note in notes),
         "set -euo pipefail",
-        *(['PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"'] if in_plan_dir else []),
+        *(
+            ['PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"']
+            if in_plan_dir
+            else []
+        ),
     ]
 
 
@@ -35,9 +39,16 @@ def per_node(title: str, notes: Sequence[str], topology: Topology, commands: Seq
     first = 0
     for node, (command, count) in enumerate(zip(commands, gpus_per_node(topology), strict=True)):
         name = one_line(topology.nodes[node].name) or "node"
-        lines += [f"{node}) # {name}: GPUs {first}-{first + count - 1} of the plan", f"    exec {command_line(command)} ;;"]
+        lines += [
+            f"{node}) # {name}: GPUs {first}-{first + count - 1} of the plan",
+            f"    exec {command_line(command)} ;;",
+        ]
         first += count
-    lines += [f"*) echo \"NODE_RANK is '$NODE_RANK'; this plan has the nodes 0 to {last}\" >&2; exit 2 ;;", "esac", ""]
+    lines += [
+        f"*) echo \"NODE_RANK is '$NODE_RANK'; this plan has the nodes 0 to {last}\" >&2; exit 2 ;;",
+        "esac",
+        "",
+    ]
     return "\n".join(lines)
 
 

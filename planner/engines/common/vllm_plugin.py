@@ -67,7 +67,9 @@ def package(placement: Placement, model: ModelSpec) -> dict[str, str]:
     """Files of the package by their path in the plan's folder. BadInput where vLLM could not tell main and draft model apart."""
     moe, draft = len(model.moe_layer_ids), len(model.draft_layer_ids)
     if moe == draft:
-        raise BadInput(f"{model.name} has as many MoE layers as draft layers ({moe}); vLLM asks by their number, so a plugin cannot tell them apart")
+        raise BadInput(
+            f"{model.name} has as many MoE layers as draft layers ({moe}); vLLM asks by their number, so a plugin cannot tell them apart"
+        )
     rows = placement.expert_LP.tolist()
     plan = {
         "experts": model.experts, "slots": placement.slots, "ranks": placement.gpus, "layer_ids": list(placement.layer_ids), "moe": rows[:moe],

@@ -19,7 +19,9 @@ NAMES = (*COUNTS_NAMES, "weight", "workload", "expert_load", "expert_load_window
 def recognise(found: Opened, model: ModelSpec) -> bool:
     """Any PyTorch file that no engine's own reader knows."""
     del model
-    return found.kind == "torch" and not (isinstance(found.value, dict) and {"logical_count", "records"} & set(found.value))
+    return found.kind == "torch" and not (
+        isinstance(found.value, dict) and {"logical_count", "records"} & set(found.value)
+    )
 
 
 def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
@@ -36,9 +38,17 @@ def _counts(found: Opened) -> Array:
         value = next((value[name] for name in NAMES if name in value), None)
     if isinstance(value, list):
         arrays = [row for row in value if isinstance(row, np.ndarray)]
-        value = np.stack(arrays) if len(arrays) == len(value) and len({row.shape for row in arrays}) == 1 else None
+        value = (
+            np.stack(arrays)
+            if len(arrays) == len(value) and len({row.shape for row in arrays}) == 1
+            else None
+        )
     if not isinstance(value, np.ndarray) or value.ndim not in (2, 3) or not value.size:
-        held = f"the keys {', '.join(map(repr, list(found.value)[:5]))}"[:120] if isinstance(found.value, dict) else _kind(found.value)
+        held = (
+            f"the keys {', '.join(map(repr, list(found.value)[:5]))}"[:120]
+            if isinstance(found.value, dict)
+            else _kind(found.value)
+        )
         raise BadInput(
             f"{found.path}: holds {held}; expected a tensor of counts [layer, expert] or [window, layer, expert], "
             f"alone or under one of {', '.join(NAMES)}, or a dump of SGLang's recorder"
@@ -47,4 +57,8 @@ def _counts(found: Opened) -> Array:
 
 
 def _kind(value: object) -> str:
-    return f"a tensor of shape {list(value.shape)}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+    return (
+        f"a tensor of shape {list(value.shape)}"
+        if isinstance(value, np.ndarray)
+        else f"a {type(value).__name__}"
+    )

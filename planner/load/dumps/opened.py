@@ -47,7 +47,11 @@ def open_file(path: Path) -> Opened | None:
 
 
 def _by_content(path: Path, content: bytes) -> Opened:
-    return Opened(path, "array", parse_npz(content, path).get("array")) if content.startswith(NUMPY_MAGIC) else Opened(path, "raw", content)
+    return (
+        Opened(path, "array", parse_npz(content, path).get("array"))
+        if content.startswith(NUMPY_MAGIC)
+        else Opened(path, "raw", content)
+    )
 
 
 def _unwrapped(path: Path) -> bytes:
@@ -55,7 +59,9 @@ def _unwrapped(path: Path) -> bytes:
     try:
         content = base64.b64decode(re.sub(rb"\s", b"", read_bytes(path)), validate=True)
     except binascii.Error as error:
-        raise BadInput(f"{path}: not base64 text ({error}); a .b64 file holds one 'routed_experts' of the engine's answer, without quotes") from error
+        raise BadInput(
+            f"{path}: not base64 text ({error}); a .b64 file holds one 'routed_experts' of the engine's answer, without quotes"
+        ) from error
     if not content:
         raise BadInput(f"{path}: holds no bytes behind its base64 text")
     return content

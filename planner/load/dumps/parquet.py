@@ -33,16 +33,27 @@ def _rows(path: Path) -> list[dict[str, str]]:
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise BadInput(f"{path}: reading Parquet takes pyarrow, which is not installed: pip install pyarrow, or save the table as CSV") from error
+        raise BadInput(
+            f"{path}: reading Parquet takes pyarrow, which is not installed: pip install pyarrow, or save the table as CSV"
+        ) from error
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         cells = file.metadata.num_rows * file.metadata.num_columns
         columns: dict[str, list[Any]] = file.read().to_pydict() if cells <= MOST_CELLS else {}
-    except Exception as error:  # pyarrow has its own tree of errors, and raises OSError, ValueError and others besides
-        raise BadInput(f"{path}: not a readable Parquet file ({' '.join(str(error).split())[:120]})") from error
+    except (
+        Exception
+    ) as error:  # pyarrow has its own tree of errors, and raises OSError, ValueError and others besides
+        raise BadInput(
+            f"{path}: not a readable Parquet file ({' '.join(str(error).split())[:120]})"
+        ) from error
     if cells > MOST_CELLS:
-        raise BadInput(f"{path}: unfolds to {cells:,} cells, more than the {MOST_CELLS:,} we read; record fewer windows")
-    rows = [{name: str(cell) for name, cell in zip(columns, row, strict=True)} for row in zip(*columns.values(), strict=True)]
+        raise BadInput(
+            f"{path}: unfolds to {cells:,} cells, more than the {MOST_CELLS:,} we read; record fewer windows"
+        )
+    rows = [
+        {name: str(cell) for name, cell in zip(columns, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
     if not rows:
         raise BadInput(f"{path}: the table has no rows")
     return rows

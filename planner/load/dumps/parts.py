@@ -21,15 +21,21 @@ def distinct_parts(parts: Sequence[tuple[str, Array]], ranks: str | None) -> tup
     """
     kept: list[int] = []
     notes: list[str] = []
-    alike: dict[tuple[tuple[int, ...], float], list[int]] = {}  # parts of one shape and sum: the only ones that can be identical
+    alike: dict[
+        tuple[tuple[int, ...], float], list[int]
+    ] = {}  # parts of one shape and sum: the only ones that can be identical
     for place, (name, counts) in enumerate(parts):
         others = alike.setdefault((counts.shape, float(counts.sum(dtype=np.float64))), [])
-        twin = next((other for other in others if counts.any() and np.array_equal(counts, parts[other][1])), None)
+        twin = next(
+            (other for other in others if counts.any() and np.array_equal(counts, parts[other][1])), None
+        )
         others.append(place)
         if twin is None or ranks == "sum":
             kept.append(place)
         elif ranks == "same":
-            notes.append(f"{name} holds the counts of {parts[twin][0]}: one counter, as --ranks same says; left out")
+            notes.append(
+                f"{name} holds the counts of {parts[twin][0]}: one counter, as --ranks same says; left out"
+            )
         else:
             raise BadInput(
                 f"{parts[twin][0]} and {name} hold identical counts: each counted the same tokens (tensor parallel ranks do, and all ranks where no "
@@ -54,11 +60,17 @@ def join_requests(requests: Sequence[tuple[Path, Array]], model: ModelSpec, engi
     for path, ids_TLK in requests:
         _check_dense(path, ids_TLK, dense, model)
         routed_TLK = ids_TLK[:, list(model.moe_layer_ids)]
-        empty_T = (routed_TLK == -1).all(axis=(1, 2)) | ((routed_TLK == 0).all(axis=(1, 2)) & (model.top_k > 1))
+        empty_T = (routed_TLK == -1).all(axis=(1, 2)) | (
+            (routed_TLK == 0).all(axis=(1, 2)) & (model.top_k > 1)
+        )
         if empty_T.any():
-            notes.append(f"{path}: {int(empty_T.sum())} of {len(empty_T)} tokens were not captured or are padding (all 0 or -1); left out")
+            notes.append(
+                f"{path}: {int(empty_T.sum())} of {len(empty_T)} tokens were not captured or are padding (all 0 or -1); left out"
+            )
         if empty_T.all():
-            raise BadInput(f"{path}: no token has expert ids; was the server started with --enable-return-routed-experts?")
+            raise BadInput(
+                f"{path}: no token has expert ids; was the server started with --enable-return-routed-experts?"
+            )
         kept.append((path, routed_TLK[~empty_T]))
     names = [path.stem for path, _ in kept]
     return Recording(

@@ -20,20 +20,28 @@ class Reader(Protocol):
         """The recordings in all files of this engine together: ranks summed, parts judged against each other (`ranks` as in parts.distinct_parts)."""
 
 
-def read_dumps(paths: Sequence[Path], model: ModelSpec, ranks: str | None = None) -> tuple[dict[Path, list[Recording]], list[Path]]:
+def read_dumps(
+    paths: Sequence[Path], model: ModelSpec, ranks: str | None = None
+) -> tuple[dict[Path, list[Recording]], list[Path]]:
     """(recordings by the first file of each engine, files that no engine wrote)."""
     claimed: dict[str, list[Opened]] = {}
     rest = []
     for path in paths:
         found = open_file(path)
-        name = next((name for name, reader in _readers().items() if reader.recognise(found, model)), None) if found else None
+        name = (
+            next((name for name, reader in _readers().items() if reader.recognise(found, model)), None)
+            if found
+            else None
+        )
         if found is None or name is None:
             rest.append(path)
         else:
             claimed.setdefault(name, []).append(found)
     for dumps in claimed.values():
         _refuse_twice(dumps)
-    return {dumps[0].path: _readers()[name].read(dumps, model, ranks) for name, dumps in claimed.items()}, rest
+    return {
+        dumps[0].path: _readers()[name].read(dumps, model, ranks) for name, dumps in claimed.items()
+    }, rest
 
 
 def _refuse_twice(dumps: Sequence[Opened]) -> None:
@@ -46,4 +54,7 @@ def _refuse_twice(dumps: Sequence[Opened]) -> None:
 
 def _readers() -> dict[str, Reader]:
     """Every module here that recognises something is a reader; the others are what readers share."""
-    return {name: cast("Reader", module) for name, module in modules_with("planner.load.dumps", "recognise").items()}
+    return {
+        name: cast("Reader", module)
+        for name, module in modules_with("planner.load.dumps", "recognise").items()
+    }

@@ -19,7 +19,11 @@ from planner.model import ModelSpec
 def recognise(found: Opened, model: ModelSpec) -> bool:
     """A stat dump holds 'logical_count', a detailed one 'records'; raw bytes are what the engine sends for one request."""
     del model
-    return found.kind == "raw" or (found.kind == "torch" and isinstance(found.value, dict) and bool({"logical_count", "records"} & set(found.value)))
+    return found.kind == "raw" or (
+        found.kind == "torch"
+        and isinstance(found.value, dict)
+        and bool({"logical_count", "records"} & set(found.value))
+    )
 
 
 def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
@@ -33,7 +37,9 @@ def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[R
     if detailed:
         recordings.append(sglang_passes.read(detailed, model, ranks))
     if requests:
-        recordings.append(join_requests([(found.path, _ids(found, model)) for found in requests], model, "SGLang"))
+        recordings.append(
+            join_requests([(found.path, _ids(found, model)) for found in requests], model, "SGLang")
+        )
     return recordings
 
 
@@ -42,7 +48,9 @@ def _counts(found: Opened) -> Array:
     counts: Any = found.value["logical_count"]
     if not isinstance(counts, np.ndarray) or counts.ndim not in (2, 3) or not counts.size:
         shape = list(counts.shape) if isinstance(counts, np.ndarray) else type(counts).__name__
-        raise BadInput(f"{found.path}: 'logical_count' is {shape}; SGLang writes a tensor [buffered step, decoder layer, expert]")
+        raise BadInput(
+            f"{found.path}: 'logical_count' is {shape}; SGLang writes a tensor [buffered step, decoder layer, expert]"
+        )
     return counts[None] if counts.ndim == 2 else counts
 
 
@@ -51,17 +59,23 @@ def _stat(found: Opened, counts_BLE: Array, notes: list[str]) -> Recording:
     used_B = np.asarray(counts_BLE.any(axis=(1, 2)))
     used = int(used_B.sum())
     if not used:
-        raise BadInput(f"{found.path}: all {len(used_B)} steps are zero; start recording, serve requests, then dump (a dump empties the buffer)")
+        raise BadInput(
+            f"{found.path}: all {len(used_B)} steps are zero; start recording, serve requests, then dump (a dump empties the buffer)"
+        )
     notes = list(notes)
     if used < len(used_B):
-        notes.append(f"{found.path}: {len(used_B) - used} of {len(used_B)} buffered steps are zero (unused, or idle passes); left out")
+        notes.append(
+            f"{found.path}: {len(used_B) - used} of {len(used_B)} buffered steps are zero (unused, or idle passes); left out"
+        )
     if len(used_B) > 1 and (used == len(used_B) or not used_B[:used].all()):
         full = "is full" if used == len(used_B) else "does not begin at its start"
         notes.append(
             f"{found.path}: the buffer {full}, so it may have wrapped around: older steps may be overwritten and the order of windows may not be that of time "
             "(a recording with --expert-distribution-recorder-buffer-size -1 keeps all, in order)"
         )
-    return Recording(str(found.path), counts_BLE[used_B], window_unit="forward pass", notes=tuple(notes), logical=True)
+    return Recording(
+        str(found.path), counts_BLE[used_B], window_unit="forward pass", notes=tuple(notes), logical=True
+    )
 
 
 def _ids(found: Opened, model: ModelSpec) -> Array:

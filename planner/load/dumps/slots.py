@@ -26,7 +26,9 @@ class SlotMap:
     def __post_init__(self) -> None:
         for layer, expert_P in self.rows.items():
             if len(expert_P) != self.slots:
-                raise BadInput(f"{self.source}: layer {layer} has {len(expert_P)} slots, other layers have {self.slots}")
+                raise BadInput(
+                    f"{self.source}: layer {layer} has {len(expert_P)} slots, other layers have {self.slots}"
+                )
 
 
 def slot_map(rows: Any, source: str, experts: int, layer_ids: Sequence[int] | None = None) -> SlotMap:
@@ -34,21 +36,31 @@ def slot_map(rows: Any, source: str, experts: int, layer_ids: Sequence[int] | No
     try:
         expert_LP = np.array(rows)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadInput(f"{source}: the physical-to-logical map is not made of equally long rows of whole numbers") from error
+        raise BadInput(
+            f"{source}: the physical-to-logical map is not made of equally long rows of whole numbers"
+        ) from error
     if expert_LP.ndim != 2 or not expert_LP.size or expert_LP.dtype.kind not in "iu":
-        raise BadInput(f"{source}: the physical-to-logical map has shape {list(expert_LP.shape)} of {expert_LP.dtype}; expected whole numbers [layer, slot]")
+        raise BadInput(
+            f"{source}: the physical-to-logical map has shape {list(expert_LP.shape)} of {expert_LP.dtype}; expected whole numbers [layer, slot]"
+        )
     outside = (expert_LP < 0) | (expert_LP >= experts)
     if outside.any():
         row, slot = (int(index) for index in np.argwhere(outside)[0])
-        raise BadInput(f"{source}: layer row {row}, slot {slot} of the map holds expert {expert_LP[row, slot]}; the model has the experts 0..{experts - 1}")
+        raise BadInput(
+            f"{source}: layer row {row}, slot {slot} of the map holds expert {expert_LP[row, slot]}; the model has the experts 0..{experts - 1}"
+        )
     ids = range(len(expert_LP)) if layer_ids is None else layer_ids
     return SlotMap(source, dict(zip(ids, expert_LP.astype(np.int64), strict=True)), expert_LP.shape[1])
 
 
-def logical_counts(counts_WLP: Array, layer_ids: Sequence[int], where: str, found: SlotMap, experts: int) -> Counts:
+def logical_counts(
+    counts_WLP: Array, layer_ids: Sequence[int], where: str, found: SlotMap, experts: int
+) -> Counts:
     """tokens_WLE: each expert gets the counts of its slots. BadInput where a layer with counts has no row in the map."""
     if counts_WLP.shape[2] != found.slots:
-        raise BadInput(f"{where}: {counts_WLP.shape[2]} counts a layer, but {found.source} maps {found.slots} slots; give the map it was recorded under")
+        raise BadInput(
+            f"{where}: {counts_WLP.shape[2]} counts a layer, but {found.source} maps {found.slots} slots; give the map it was recorded under"
+        )
     counts_WLP = whole_counts(counts_WLP, layer_ids, where)
     check_size(where, len(counts_WLP), len(layer_ids), experts)
     tokens_WLE: Counts = np.zeros((len(counts_WLP), len(layer_ids), experts), dtype=np.int64)
@@ -57,7 +69,9 @@ def logical_counts(counts_WLP: Array, layer_ids: Sequence[int], where: str, foun
             for slot, expert in enumerate(found.rows[layer]):
                 tokens_WLE[:, row, expert] += counts_WLP[:, row, slot]
         elif counts_WLP[:, row].any():
-            raise BadInput(f"{where}: layer {layer} has counts of slots, but no row in the map {found.source}")
+            raise BadInput(
+                f"{where}: layer {layer} has counts of slots, but no row in the map {found.source}"
+            )
     return tokens_WLE
 
 
@@ -65,20 +79,31 @@ def logical_trace(recording: Recording, layer_ids: Sequence[int], found: SlotMap
     """The same trace with the experts in the place of the slots."""
     slots_LTK = recording.values
     if slots_LTK.dtype.kind not in "iu" or (slots_LTK < 0).any() or (slots_LTK >= found.slots).any():
-        raise BadInput(f"{recording.path}: the trace holds ids outside the {found.slots} slots that {found.source} maps")
+        raise BadInput(
+            f"{recording.path}: the trace holds ids outside the {found.slots} slots that {found.source} maps"
+        )
     missing = sorted(set(layer_ids) - set(found.rows))
     if missing:
         raise BadInput(f"{recording.path}: layer {missing[0]} has no row in the map {found.source}")
-    experts_LTK = np.stack([found.rows[layer][slots_TK] for layer, slots_TK in zip(layer_ids, slots_LTK, strict=True)])
+    experts_LTK = np.stack(
+        [found.rows[layer][slots_TK] for layer, slots_TK in zip(layer_ids, slots_LTK, strict=True)]
+    )
     return replace(recording, values=experts_LTK, logical=True)
 
 
 def whole_counts(values: Array, layer_ids: Sequence[int], where: str) -> Counts:
     """Counts [window, layer, slot] as int64, checked before they are summed: in a sum a wrapped counter would be hidden."""
     if values.dtype.kind == "f":
-        bad = ~np.isfinite(values) | (values != np.floor(values)) | (values < 0) | (values >= 2.0 ** min(np.finfo(values.dtype).nmant + 1, 53))
+        bad = (
+            ~np.isfinite(values)
+            | (values != np.floor(values))
+            | (values < 0)
+            | (values >= 2.0 ** min(np.finfo(values.dtype).nmant + 1, 53))
+        )
     elif values.dtype.kind in "iu":
-        bad = (values < 0) | (values > np.iinfo(np.int64).max // 4096)  # room for the sum over any number of ranks
+        bad = (values < 0) | (
+            values > np.iinfo(np.int64).max // 4096
+        )  # room for the sum over any number of ranks
     else:
         raise BadInput(f"{where}: counts are of type {values.dtype}; expected whole numbers")
     if bad.any():

@@ -25,12 +25,16 @@ def read_torch(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch warns of what it then refuses
-            return _as_arrays(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True), path, torch)
+            return _as_arrays(
+                torch.load(io.BytesIO(content), map_location="cpu", weights_only=True), path, torch
+            )
     except BadInput:
         raise
     except Exception as error:  # a damaged file makes PyTorch raise nearly anything
         reason = " ".join(str(error).split())[:120]
-        raise BadInput(f"{path}: not a readable file of tensors ({type(error).__name__}: {reason}); it is damaged, cut short, or holds code") from error
+        raise BadInput(
+            f"{path}: not a readable file of tensors ({type(error).__name__}: {reason}); it is damaged, cut short, or holds code"
+        ) from error
 
 
 def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -43,7 +47,9 @@ def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         return dict(load(content))
     except Exception as error:  # a damaged file makes it raise its own error, KeyError or ValueError
-        raise BadInput(f"{path}: not a readable safetensors file ({str(error)[:120]}); it may be cut short") from error
+        raise BadInput(
+            f"{path}: not a readable safetensors file ({str(error)[:120]}); it may be cut short"
+        ) from error
 
 
 def _as_arrays(value: Any, path: Path, torch: Any) -> Any:
@@ -55,9 +61,13 @@ def _as_arrays(value: Any, path: Path, torch: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     if value.numel() * 8 > LARGEST_FILE_BYTES:  # a stride of zero makes a small file claim any shape
-        raise BadInput(f"{path}: a tensor of shape {list(value.shape)} is larger than the {LARGEST_FILE_BYTES:,} bytes we read; record fewer steps")
+        raise BadInput(
+            f"{path}: a tensor of shape {list(value.shape)} is larger than the {LARGEST_FILE_BYTES:,} bytes we read; record fewer steps"
+        )
     if value.dtype == torch.bfloat16:
-        raise BadInput(f"{path}: a tensor is bfloat16, which holds whole numbers only up to 256; save counts as int64")
+        raise BadInput(
+            f"{path}: a tensor is bfloat16, which holds whole numbers only up to 256; save counts as int64"
+        )
     return np.array(value.detach().numpy())
 
 
@@ -67,7 +77,14 @@ def _refuse_bomb(path: Path, content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unfolded = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:  # what zipfile raises at a damaged directory or an unknown version
-        raise BadInput(f"{path}: not a readable file of tensors ({error}); it is damaged or cut short") from error
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        OSError,
+        NotImplementedError,
+    ) as error:  # what zipfile raises at a damaged directory or an unknown version
+        raise BadInput(
+            f"{path}: not a readable file of tensors ({error}); it is damaged or cut short"
+        ) from error
     if unfolded > LARGEST_FILE_BYTES:
         raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {LARGEST_FILE_BYTES:,} we read")

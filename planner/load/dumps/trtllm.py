@@ -25,7 +25,9 @@ from planner.model import ModelSpec
 
 META = "meta_info.json"
 COUNTS_NAME = re.compile(r"rank(\d{1,6})\.safetensors")
-OTHER_NAME = re.compile(r"(cooccurrence_|token_selected_experts_)rank\d+\.safetensors|rank\d+_raw\.safetensors|rank\d+_numtokens\.json")
+OTHER_NAME = re.compile(
+    r"(cooccurrence_|token_selected_experts_)rank\d+\.safetensors|rank\d+_raw\.safetensors|rank\d+_numtokens\.json"
+)
 KEY = re.compile(r"(\d{1,9})_(\d{1,6})")
 
 
@@ -44,7 +46,9 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
     if found.kind == "folder":
         return any(COUNTS_NAME.fullmatch(entry.name) for entry in found.path.iterdir())
     name = found.path.name
-    return found.kind == "name" and bool(name == META or COUNTS_NAME.fullmatch(name) or OTHER_NAME.fullmatch(name))
+    return found.kind == "name" and bool(
+        name == META or COUNTS_NAME.fullmatch(name) or OTHER_NAME.fullmatch(name)
+    )
 
 
 def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
@@ -57,7 +61,9 @@ def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[R
     recordings = []
     for folder, paths in files.items():
         if not paths:
-            raise BadInput(f"{folder}: of TensorRT-LLM's statistics only {dumps[0].path.name} was given; give the folder, or its rank*.safetensors")
+            raise BadInput(
+                f"{folder}: of TensorRT-LLM's statistics only {dumps[0].path.name} was given; give the folder, or its rank*.safetensors"
+            )
         if len(set(paths)) < len(paths):
             raise BadInput(f"{folder}: a rank's file was given twice; give the folder alone")
         recordings.append(_folder(folder, paths, model, ranks))
@@ -74,13 +80,17 @@ def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec, ranks: str | 
     if not keys:
         raise BadInput(f"{folder}: the rank files hold no counts; was the iteration range reached?")
     iterations, layers = sorted({iteration for iteration, _ in keys}), sorted({layer for _, layer in keys})
-    width = meta.num_experts or next(counts_E.size for _, arrays in by_rank.values() for counts_E in arrays.values())
+    width = meta.num_experts or next(
+        counts_E.size for _, arrays in by_rank.values() for counts_E in arrays.values()
+    )
     check_size(str(folder), len(iterations), len(layers), width)
     counts_WLE = _summed(by_rank.values(), iterations, layers, width)
     note = missing_ranks(given, meta.ep_size)
     notes += [f"{folder}: {note}"] if note else []
     if len(keys) < len(iterations) * len(layers):
-        notes.append(f"{folder}: {len(iterations) * len(layers) - len(keys)} pairs of iteration and layer were not recorded by any rank; they count 0")
+        notes.append(
+            f"{folder}: {len(iterations) * len(layers) - len(keys)} pairs of iteration and layer were not recorded by any rank; they count 0"
+        )
     if meta.num_experts is None:
         notes.append(f"{folder}: no {META}, so the number of experts is taken from the counts")
     traced = read_trace(folder, by_rank, iterations, layers, counts_WLE)
@@ -101,10 +111,15 @@ def _folder(folder: Path, paths: Iterable[Path], model: ModelSpec, ranks: str | 
     )
 
 
-def _summed(parts: Iterable[tuple[Path, Mapping[str, Array]]], iterations: list[int], layers: list[int], width: int) -> Counts:
+def _summed(
+    parts: Iterable[tuple[Path, Mapping[str, Array]]], iterations: list[int], layers: list[int], width: int
+) -> Counts:
     """counts_WLE over all ranks; what no rank recorded is 0."""
     counts_WLE: Counts = np.zeros((len(iterations), len(layers), width), dtype=np.int64)
-    row_of, column_of = {number: row for row, number in enumerate(iterations)}, {layer: row for row, layer in enumerate(layers)}
+    row_of, column_of = (
+        {number: row for row, number in enumerate(iterations)},
+        {layer: row for row, layer in enumerate(layers)},
+    )
     for path, arrays in parts:
         for name, counts_E in arrays.items():
             iteration, layer = _key(path, name)
@@ -118,26 +133,38 @@ def _meta(folder: Path, model: ModelSpec) -> _Meta:
         return _Meta()
     value = read_json(path)
     if not isinstance(value, dict):
-        raise BadInput(f"{path}: expected a mapping with num_experts and num_experts_per_token; got {type(value).__name__}")
+        raise BadInput(
+            f"{path}: expected a mapping with num_experts and num_experts_per_token; got {type(value).__name__}"
+        )
     numbers = [value.get(key) for key in ("num_experts", "num_experts_per_token", "ep_size")]
-    if any(number is not None and (type(number) is not int or not 0 < number < 1 << 20) for number in numbers):
-        raise BadInput(f"{path}: num_experts, num_experts_per_token and ep_size must be whole numbers from 1; got {str(numbers)[:80]}")
+    if any(
+        number is not None and (type(number) is not int or not 0 < number < 1 << 20) for number in numbers
+    ):
+        raise BadInput(
+            f"{path}: num_experts, num_experts_per_token and ep_size must be whole numbers from 1; got {str(numbers)[:80]}"
+        )
     meta = _Meta(*numbers)
     if meta.top_k is not None and meta.top_k != model.top_k:
-        raise BadInput(f"{path}: {meta.top_k} experts a token, but {model.name} chooses {model.top_k}; the folder was recorded on another model")
+        raise BadInput(
+            f"{path}: {meta.top_k} experts a token, but {model.name} chooses {model.top_k}; the folder was recorded on another model"
+        )
     return meta
 
 
 def _key(path: Path, name: str) -> tuple[int, int]:
     match = KEY.fullmatch(name)
     if match is None:
-        raise BadInput(f"{path}: the key {name[:40]!r} is not iteration_layer; the file is no expert statistic")
+        raise BadInput(
+            f"{path}: the key {name[:40]!r} is not iteration_layer; the file is no expert statistic"
+        )
     return int(match[1]), int(match[2])
 
 
 def _row(path: Path, name: str, counts_E: Array, width: int) -> Counts:
     if counts_E.shape != (width,):
-        raise BadInput(f"{path}: {name} has shape {list(counts_E.shape)}; expected [{width}], one count for each expert or slot")
+        raise BadInput(
+            f"{path}: {name} has shape {list(counts_E.shape)}; expected [{width}], one count for each expert or slot"
+        )
     layer = _key(path, name)[1]
     row_E: Counts = whole_counts(counts_E[None, None], (layer,), f"{path}: {name}")[0, 0]
     return row_E

@@ -12,7 +12,9 @@ from planner.load.dumps.tensors import read_safetensors
 from planner.load.formats import Array
 
 
-def read_pairs(folder: Path, ranks: Iterable[int], iterations: Sequence[int], layers: Sequence[int], experts: int) -> Array | str | None:
+def read_pairs(
+    folder: Path, ranks: Iterable[int], iterations: Sequence[int], layers: Sequence[int], experts: int
+) -> Array | str | None:
     """together_LEE over all ranks and iterations; a note where it cannot be used; None where there is none."""
     paths = [folder / f"cooccurrence_rank{rank}.safetensors" for rank in sorted(ranks)]
     if not any(path.is_file() for path in paths):

@@ -29,7 +29,11 @@ def read_trace(
         tokens = 0
         for path, arrays in zip(paths, by_rank, strict=True):
             found = [arrays.get(f"{iteration}_{layer}") for layer in layers]
-            ids_LTK = [ids_TK for ids_TK in found if ids_TK is not None and ids_TK.ndim == 2 and ids_TK.dtype.kind in "iu"]
+            ids_LTK = [
+                ids_TK
+                for ids_TK in found
+                if ids_TK is not None and ids_TK.ndim == 2 and ids_TK.dtype.kind in "iu"
+            ]
             if not any(ids_TK is not None for ids_TK in found):
                 continue
             if len(ids_LTK) < len(layers) or len({ids_TK.shape for ids_TK in ids_LTK}) > 1:

@@ -16,7 +16,11 @@ HEAD_BYTES = 4096
 def recognise(found: Opened, model: ModelSpec) -> bool:
     """A JSON file that begins with the keys of an expert map."""
     del model
-    return found.kind == "name" and found.path.suffix.lower() == ".json" and b'"moe_layer_count"' in read_bytes(found.path)[:HEAD_BYTES]
+    return (
+        found.kind == "name"
+        and found.path.suffix.lower() == ".json"
+        and b'"moe_layer_count"' in read_bytes(found.path)[:HEAD_BYTES]
+    )
 
 
 def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:

@@ -46,14 +46,23 @@ def replica_limit(problem: Problem) -> int:
 
 def packed(problem: Problem, most_replicas: int | None = None) -> npt.NDArray[np.int64]:
     """expert_LP of replicas by water-filling, packed largest first; up to the usual limit of replicas, or another."""
-    replicas_LE = replicate(problem.shares_LE, problem.slots, most_replicas or replica_limit(problem), least_per_expert=problem.least_replicas)
+    replicas_LE = replicate(
+        problem.shares_LE,
+        problem.slots,
+        most_replicas or replica_limit(problem),
+        least_per_expert=problem.least_replicas,
+    )
     return pack(problem.shares_LE, replicas_LE, problem.gpus, spread_nodes(problem), speed_G=problem.speed_G)
 
 
-def refined(problem: Problem, more: Callable[[float], bool], most_replicas: int | None = None) -> npt.NDArray[np.int64]:
+def refined(
+    problem: Problem, more: Callable[[float], bool], most_replicas: int | None = None
+) -> npt.NDArray[np.int64]:
     """expert_LP after swaps and replica moves. `more(share done)` is asked before each move whether to go on."""
     node_G, speed_G = spread_nodes(problem), problem.speed_G
-    swapped_LP = balance(problem.shares_LE, packed(problem, most_replicas), problem.gpus, node_G=node_G, speed_G=speed_G)
+    swapped_LP = balance(
+        problem.shares_LE, packed(problem, most_replicas), problem.gpus, node_G=node_G, speed_G=speed_G
+    )
     return move_replicas(
         problem.shares_LE,
         swapped_LP,
@@ -86,4 +95,6 @@ def protected(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> npt.NDArr
 
 def placement_of(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> Placement:
     """A Placement with the experts of each GPU in order of id, that survives what the problem asks."""
-    return Placement(in_order(protected(problem, expert_LP), problem.gpus), problem.model.placed_layer_ids, problem.gpus)
+    return Placement(
+        in_order(protected(problem, expert_LP), problem.gpus), problem.model.placed_layer_ids, problem.gpus
+    )

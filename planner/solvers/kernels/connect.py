@@ -13,7 +13,13 @@ import numpy.typing as npt
 from planner.solvers.kernels.packing import Ints, Loads
 
 
-def connect(load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int, speed_G: Loads | None = None, node_G: Ints | None = None) -> Ints:
+def connect(
+    load_LE: Loads,
+    expert_LP: npt.NDArray[np.integer],
+    gpus: int,
+    speed_G: Loads | None = None,
+    node_G: Ints | None = None,
+) -> Ints:
     """expert_LP whose GPUs form one island in every layer; each swap is the one that leaves the lower peak of its two GPUs, ties to the lower slots.
 
     With `node_G`, swaps within a node come before others: they leave every expert on the nodes it is on.
@@ -23,7 +29,12 @@ def connect(load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int, speed
         raise ValueError(f"{expert_LP.shape[1]} slots for {load_LE.shape[1]} experts cannot join {gpus} GPUs")
     speed = np.ones(gpus) if speed_G is None else speed_G
     node = np.zeros(gpus, dtype=np.int64) if node_G is None else node_G
-    return np.array([_connected(load_E, expert_P.astype(np.int64), speed, node) for load_E, expert_P in zip(load_LE, expert_LP, strict=True)])
+    return np.array(
+        [
+            _connected(load_E, expert_P.astype(np.int64), speed, node)
+            for load_E, expert_P in zip(load_LE, expert_LP, strict=True)
+        ]
+    )
 
 
 def _connected(load_E: Loads, expert_P: Ints, speed_G: Loads, node_G: Ints) -> Ints:
@@ -38,7 +49,10 @@ def _connected(load_E: Loads, expert_P: Ints, speed_G: Loads, node_G: Ints) -> I
         total_G = value_P.reshape(gpus, -1).sum(axis=1)
         change_XP = value_P[None, :] - value_P[spare, None]
         here_G = gpu_P[spare]
-        peak_XP = np.maximum((total_G[here_G, None] + change_XP) / speed_G[here_G, None], (total_G[gpu_P] - change_XP) / speed_G[gpu_P])
+        peak_XP = np.maximum(
+            (total_G[here_G, None] + change_XP) / speed_G[here_G, None],
+            (total_G[gpu_P] - change_XP) / speed_G[gpu_P],
+        )
         peak_XP[island_G[here_G, None] == island_G[gpu_P]] = np.inf
         inside_XP = node_G[here_G, None] == node_G[gpu_P]
         if np.isfinite(peak_XP[inside_XP]).any():

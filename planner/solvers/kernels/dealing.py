@@ -12,7 +12,9 @@ Loads = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 DEALT_AGAIN = 18  # rounds dealt again after all are dealt once
-WORTH_DEALING_SINGLY = 1.03  # a peak this far above mean and largest item: rounds did badly, and item by item may do better
+WORTH_DEALING_SINGLY = (
+    1.03  # a peak this far above mean and largest item: rounds did badly, and item by item may do better
+)
 
 
 def deal(value_RE: Loads, times_RE: Ints, speed_RB: Loads) -> Ints:
@@ -24,12 +26,19 @@ def deal(value_RE: Loads, times_RE: Ints, speed_RB: Loads) -> Ints:
     mask = _mask(value_RE.shape[1])
     key_RE = _keys(np.ascontiguousarray(value_RE), np.arange(value_RE.shape[1]), mask)
     key_RP = np.sort(np.repeat(key_RE.ravel(), times_RE.ravel()).reshape(rows, -1), axis=1)[:, ::-1]
-    key_SRB = _deal_rounds(np.ascontiguousarray(key_RP.reshape(rows, -1, bins).transpose(1, 0, 2)), mask, speed_RB)
+    key_SRB = _deal_rounds(
+        np.ascontiguousarray(key_RP.reshape(rows, -1, bins).transpose(1, 0, 2)), mask, speed_RB
+    )
     item_RBS = (key_SRB & mask).transpose(1, 2, 0)
-    if len(key_SRB) > 2 or (speed_RB != speed_RB[:, :1]).any():  # equal bins of two items: rounds pair largest with smallest, which is optimal
+    if (
+        len(key_SRB) > 2 or (speed_RB != speed_RB[:, :1]).any()
+    ):  # equal bins of two items: rounds pair largest with smallest, which is optimal
         value_RP = key_RP.view(np.float64)
         peak_R = (key_SRB.view(np.float64).sum(axis=0) / speed_RB).max(axis=1)
-        reached_R = np.maximum(value_RP.sum(axis=1) / speed_RB.sum(axis=1), value_RP[:, 0] / speed_RB.max(axis=1)) * WORTH_DEALING_SINGLY
+        reached_R = (
+            np.maximum(value_RP.sum(axis=1) / speed_RB.sum(axis=1), value_RP[:, 0] / speed_RB.max(axis=1))
+            * WORTH_DEALING_SINGLY
+        )
         poor = np.flatnonzero(peak_R > reached_R)
         if len(poor):
             singly_RBS, singly_R = _deal_singly(key_RP[poor] & mask, value_RP[poor], speed_RB[poor])
@@ -56,8 +65,12 @@ def _deal_rounds(round_SRB: Ints, mask: int, speed_RB: Loads) -> Ints:
     """
     rounds, rows, bins = round_SRB.shape
     crossing_SR2 = _crossing(round_SRB & mask)
-    due_RB = round_SRB.view(np.float64).sum(axis=(0, 2))[:, None] * (speed_RB / speed_RB.sum(axis=1, keepdims=True))
-    total_RB = due_RB.max(axis=1, keepdims=True) - due_RB  # a slower bin starts with what it is due less; zero where bins are alike
+    due_RB = round_SRB.view(np.float64).sum(axis=(0, 2))[:, None] * (
+        speed_RB / speed_RB.sum(axis=1, keepdims=True)
+    )
+    total_RB = (
+        due_RB.max(axis=1, keepdims=True) - due_RB
+    )  # a slower bin starts with what it is due less; zero where bins are alike
     flat_R1 = np.arange(rows)[:, None] * bins
     key_SRB = np.empty_like(round_SRB)
     for turn in range(rounds):
@@ -70,7 +83,9 @@ def _deal_rounds(round_SRB: Ints, mask: int, speed_RB: Loads) -> Ints:
     stays_SRB = (item_SRB == crossing_SR2[:, :, :1]) | (item_SRB == crossing_SR2[:, :, 1:])
     for turn in range(rounds - 1, rounds - 1 - (DEALT_AGAIN if rounds > 2 else 0), -1):
         rest_RB = total_RB - key_SRB[turn % rounds].view(np.float64)
-        key_SRB[turn % rounds] = _dealt_again(key_SRB[turn % rounds], rest_RB, stays_SRB[turn % rounds], flat_R1)
+        key_SRB[turn % rounds] = _dealt_again(
+            key_SRB[turn % rounds], rest_RB, stays_SRB[turn % rounds], flat_R1
+        )
         total_RB = rest_RB + key_SRB[turn % rounds].view(np.float64)
     return key_SRB
 
@@ -79,10 +94,14 @@ def _dealt_again(key_RB: Ints, rest_RB: Loads, stays_RB: npt.NDArray[np.bool_], 
     """One round, its largest item to the bin whose other items weigh least; what stays keeps its bin."""
     dealt_RB = np.empty_like(key_RB)
     if not stays_RB.any():
-        dealt_RB.ravel()[(lightest_first(rest_RB) + flat_R1).ravel()] = np.sort(key_RB, axis=1)[:, ::-1].ravel()
+        dealt_RB.ravel()[(lightest_first(rest_RB) + flat_R1).ravel()] = np.sort(key_RB, axis=1)[
+            :, ::-1
+        ].ravel()
         return dealt_RB
     order_RB = lightest_first(np.where(stays_RB, np.inf, rest_RB))  # those that stay come last in both orders
-    dealt_RB.ravel()[(order_RB + flat_R1).ravel()] = np.sort(np.where(stays_RB, -1, key_RB), axis=1)[:, ::-1].ravel()
+    dealt_RB.ravel()[(order_RB + flat_R1).ravel()] = np.sort(np.where(stays_RB, -1, key_RB), axis=1)[
+        :, ::-1
+    ].ravel()
     return np.where(stays_RB, key_RB, dealt_RB)
 
 

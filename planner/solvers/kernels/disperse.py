@@ -18,7 +18,9 @@ CLOSE_ENOUGH = 1.01  # times what a loss must cost at least
 SOURCES = 3  # slots tried on either side of the worst pair, heaviest first
 CANDIDATES = 48  # slots tried for each, nearest in weight first
 STEPS_A_SLOT = 2  # swaps a layer
-MOST_CELLS = 2_000_000_000  # of after-loss tables that may be looked through: seconds; large machines get fewer swaps
+MOST_CELLS = (
+    2_000_000_000  # of after-loss tables that may be looked through: seconds; large machines get fewer swaps
+)
 
 
 @dataclass
@@ -37,7 +39,13 @@ class _State:
         return len(self.expert_P) // len(self.place_G)
 
 
-def disperse(load_LE: Loads, expert_LP: Ints, place_G: Ints, node_G: Ints | None = None, progress: Progress | None = None) -> Ints:
+def disperse(
+    load_LE: Loads,
+    expert_LP: Ints,
+    place_G: Ints,
+    node_G: Ints | None = None,
+    progress: Progress | None = None,
+) -> Ints:
     """expert_LP with no layer's worst GPU after the loss of a place higher, and no peak before it higher by more than SLACK.
 
     With `node_G` experts stay on their nodes. Every expert must have slots at two places. Nothing is drawn; ties go to the lower slot.
@@ -50,7 +58,9 @@ def disperse(load_LE: Loads, expert_LP: Ints, place_G: Ints, node_G: Ints | None
         state = _state(load_E, expert_P, place_G, places)
         limit = float(state.total_G.max()) * (1 + SLACK)
         left = float(state.total_G.sum()) / (gpus - np.bincount(place_G).min())
-        least = max(left, float((load_E / np.maximum(state.held_XE.sum(axis=0) - 1, 1)).max())) * CLOSE_ENOUGH  # a lost copy's load goes to the others
+        least = (
+            max(left, float((load_E / np.maximum(state.held_XE.sum(axis=0) - 1, 1)).max())) * CLOSE_ENOUGH
+        )  # a lost copy's load goes to the others
         for _ in range(min(STEPS_A_SLOT * len(expert_P), MOST_CELLS // (len(load_LE) * places * gpus))):
             if state.after_XG.max() <= least or not _step(state, limit, node_G):
                 break
@@ -98,7 +108,12 @@ def _target(state: _State, source: int, worst: float, limit: float, node_G: Ints
     here_G = (state.expert_P.reshape(len(state.place_G), -1) == expert).any(axis=1)
     on_hot_E = np.zeros(len(state.load_E), dtype=bool)
     on_hot_E[state.expert_P[hot * state.slots : (hot + 1) * state.slots]] = True
-    allowed_P = ~here_G[gpu_P] & ~on_hot_E[state.expert_P] & (state.total_G[hot] + change_P <= limit) & (state.total_G[gpu_P] - change_P <= limit)
+    allowed_P = (
+        ~here_G[gpu_P]
+        & ~on_hot_E[state.expert_P]
+        & (state.total_G[hot] + change_P <= limit)
+        & (state.total_G[gpu_P] - change_P <= limit)
+    )
     if node_G is not None:
         allowed_P &= (node_G == node_G[hot])[gpu_P]
     target_C = np.flatnonzero(allowed_P)
@@ -116,23 +131,38 @@ def _touched(state: _State, source: int, target_C: Ints) -> Loads:
     cold_C, other_C = target_C // state.slots, state.expert_P[target_C]
     home, away_C = int(state.place_G[hot]), state.place_G[cold_C]
     row_C = np.arange(len(target_C))
-    held_CX, given_CX = state.held_XE[:, other_C].T.copy(), np.repeat(state.held_XE[None, :, expert], len(target_C), axis=0)
+    held_CX, given_CX = (
+        state.held_XE[:, other_C].T.copy(),
+        np.repeat(state.held_XE[None, :, expert], len(target_C), axis=0),
+    )
     count_C1, count = state.held_XE[:, other_C].sum(axis=0)[:, None], int(state.held_XE[:, expert].sum())
-    old_CX, old_X = state.load_E[other_C][:, None] / np.maximum(count_C1 - held_CX, 1), state.load_E[expert] / np.maximum(count - state.held_XE[:, expert], 1)
+    old_CX, old_X = (
+        state.load_E[other_C][:, None] / np.maximum(count_C1 - held_CX, 1),
+        state.load_E[expert] / np.maximum(count - state.held_XE[:, expert], 1),
+    )
     held_CX[row_C, away_C] -= 1
     held_CX[:, home] += 1
     given_CX[row_C, away_C] += 1
     given_CX[:, home] -= 1
-    alone_C = (held_CX.max(axis=1) == count_C1[:, 0]) | (given_CX.max(axis=1) == count)  # an expert all at one place would be lost with it
-    new_CX, gone_CX = state.load_E[other_C][:, None] / np.maximum(count_C1 - held_CX, 1), state.load_E[expert] / np.maximum(count - given_CX, 1)
+    alone_C = (held_CX.max(axis=1) == count_C1[:, 0]) | (
+        given_CX.max(axis=1) == count
+    )  # an expert all at one place would be lost with it
+    new_CX, gone_CX = (
+        state.load_E[other_C][:, None] / np.maximum(count_C1 - held_CX, 1),
+        state.load_E[expert] / np.maximum(count - given_CX, 1),
+    )
     hot_CX = state.after_XG[:, hot] - old_X + new_CX
     cold_CX = state.after_XG[:, cold_C].T - old_CX + gone_CX
     peak_C = np.maximum(hot_CX.max(axis=1), cold_CX.max(axis=1))
-    holders_CG = np.zeros((len(target_C), len(state.place_G)), dtype=bool)  # of the target's expert: they carry more once `home` is lost
+    holders_CG = np.zeros(
+        (len(target_C), len(state.place_G)), dtype=bool
+    )  # of the target's expert: they carry more once `home` is lost
     for row, other in enumerate(other_C.tolist()):
         holders_CG[row, np.flatnonzero(state.expert_P == other) // state.slots] = True
     holders_CG[row_C, cold_C] = False
-    raised_CG = np.where(holders_CG, state.after_XG[home] + (new_CX[:, home] - old_CX[:, home])[:, None], -np.inf)
+    raised_CG = np.where(
+        holders_CG, state.after_XG[home] + (new_CX[:, home] - old_CX[:, home])[:, None], -np.inf
+    )
     mates = [gpu for gpu in (np.flatnonzero(state.expert_P == expert) // state.slots).tolist() if gpu != hot]
     more_C = gone_CX[row_C, away_C] - old_X[away_C]
     mates_CM = state.after_XG[away_C][:, mates] + more_C[:, None]
@@ -147,7 +177,11 @@ def _swap(state: _State, source: int, target: int) -> None:
     state.expert_P[[source, target]] = state.expert_P[[target, source]]
     for expert in experts:
         state.held_XE[:, expert] = 0
-        np.add.at(state.held_XE[:, expert], state.place_G[np.flatnonzero(state.expert_P == expert) // state.slots], 1)
+        np.add.at(
+            state.held_XE[:, expert],
+            state.place_G[np.flatnonzero(state.expert_P == expert) // state.slots],
+            1,
+        )
     _add(state, experts, 1)
 
 

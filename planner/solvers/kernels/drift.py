@@ -15,7 +15,9 @@ import numpy.typing as npt
 from planner.solvers.kernels.packing import Ints, Loads, replica_values
 
 LARGEST_EXPONENT = 600.0  # exp of a little more is infinite
-LEAST_DRIFT = 0.01  # without any, only the busiest GPU would count, and the search would stop at the first tie
+LEAST_DRIFT = (
+    0.01  # without any, only the busiest GPU would count, and the search would stop at the first tie
+)
 
 
 @dataclass
@@ -47,7 +49,11 @@ class State:
         return values_RE
 
     def totals_RG(self, rows: Ints) -> Loads:
-        totals_RG: Loads = np.take_along_axis(self.values_RE(rows), self.expert_LP[rows], axis=1).reshape(len(rows), self.gpus, -1).sum(axis=2)
+        totals_RG: Loads = (
+            np.take_along_axis(self.values_RE(rows), self.expert_LP[rows], axis=1)
+            .reshape(len(rows), self.gpus, -1)
+            .sum(axis=2)
+        )
         return totals_RG
 
 
@@ -56,20 +62,39 @@ def begin(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, node_G: In
     layers, experts = load_LE.shape
     value_LP, replicas_LE = replica_values(load_LE, expert_LP)
     held_LGE = np.zeros((layers, gpus, experts), dtype=bool)
-    held_LGE[np.arange(layers)[:, None], np.arange(expert_LP.shape[1]) // (expert_LP.shape[1] // gpus), expert_LP] = True
+    held_LGE[
+        np.arange(layers)[:, None], np.arange(expert_LP.shape[1]) // (expert_LP.shape[1] // gpus), expert_LP
+    ] = True
     drift_L = np.maximum(drift_L, LEAST_DRIFT)
     deviation_L = np.maximum(drift_L * np.sqrt((value_LP**2).sum(axis=1) / gpus), np.finfo(float).tiny)
     sharpness_L = np.sqrt(2 * np.log(gpus)) / deviation_L
-    return State(load_LE, drift_L, node_G, expert_LP.copy(), replicas_LE, held_LGE, held_LGE.copy(), sharpness_L, np.zeros(layers, dtype=np.int64))
+    return State(
+        load_LE,
+        drift_L,
+        node_G,
+        expert_LP.copy(),
+        replicas_LE,
+        held_LGE,
+        held_LGE.copy(),
+        sharpness_L,
+        np.zeros(layers, dtype=np.int64),
+    )
 
 
 def risk_L(state: State) -> Loads:
     """What the next window's busiest GPU is expected to carry, at most; in the unit of the loads."""
     rows = np.arange(len(state.load_LE))
-    value_LP = np.take_along_axis(state.values_RE(rows), state.expert_LP, axis=1).reshape(len(rows), state.gpus, -1)
-    risk_LG = value_LP.sum(axis=2) + (state.sharpness_L * state.drift_L**2)[:, None] / 2 * (value_LP**2).sum(axis=2)
+    value_LP = np.take_along_axis(state.values_RE(rows), state.expert_LP, axis=1).reshape(
+        len(rows), state.gpus, -1
+    )
+    risk_LG = value_LP.sum(axis=2) + (state.sharpness_L * state.drift_L**2)[:, None] / 2 * (value_LP**2).sum(
+        axis=2
+    )
     peak_L1 = risk_LG.max(axis=1, keepdims=True)
-    risk_L: Loads = peak_L1[:, 0] + np.log(np.exp(state.sharpness_L[:, None] * (risk_LG - peak_L1)).sum(axis=1)) / state.sharpness_L
+    risk_L: Loads = (
+        peak_L1[:, 0]
+        + np.log(np.exp(state.sharpness_L[:, None] * (risk_LG - peak_L1)).sum(axis=1)) / state.sharpness_L
+    )
     return risk_L
 
 
@@ -101,11 +126,19 @@ def _give(state: State, row: int, spare: int, needed: int) -> bool:
         return False
     rows = np.array([row])
     value_E, fewer_E, more_E = (state.values_RE(rows, more)[0] for more in (0, -1, 1))
-    total_G = state.totals_RG(rows)[0] + held_GE[:, spare] * (fewer_E - value_E)[spare] + held_GE[:, needed] * (more_E - value_E)[needed]
+    total_G = (
+        state.totals_RG(rows)[0]
+        + held_GE[:, spare] * (fewer_E - value_E)[spare]
+        + held_GE[:, needed] * (more_E - value_E)[needed]
+    )
     after = total_G[where] - fewer_E[spare] + more_E[needed]
     sharpness = state.sharpness_L[row]
     weight_G = np.exp(sharpness * (total_G - total_G.max()))
-    summed = weight_G.sum() - weight_G[where] + np.exp(np.minimum(sharpness * (after - total_G.max()), LARGEST_EXPONENT))
+    summed = (
+        weight_G.sum()
+        - weight_G[where]
+        + np.exp(np.minimum(sharpness * (after - total_G.max()), LARGEST_EXPONENT))
+    )
     gpu = int(where[summed.argmin()])
     size = state.expert_LP.shape[1] // state.gpus
     slot = gpu * size + int((state.expert_LP[row, gpu * size : (gpu + 1) * size] == spare).argmax())

@@ -21,13 +21,20 @@ class Limits:
 
     gpus: int
     speed_G: Loads | None = None  # load counts divided by it
-    node_G: Ints | None = None  # given where replicas are spread over nodes: a replicated expert stays on its node
+    node_G: Ints | None = (
+        None  # given where replicas are spread over nodes: a replicated expert stays on its node
+    )
     joined: bool = False
 
 
 def level(load_DLE: Loads, expert_LP: npt.NDArray[np.integer], limits: Limits) -> Ints:
     """expert_LP with the same replica counts, and in no layer a higher peak in the worst of the loads. Ties fall to the lower slot."""
-    return np.array([_levelled(load_DLE[:, row], expert_P.astype(np.int64), limits) for row, expert_P in enumerate(expert_LP)])
+    return np.array(
+        [
+            _levelled(load_DLE[:, row], expert_P.astype(np.int64), limits)
+            for row, expert_P in enumerate(expert_LP)
+        ]
+    )
 
 
 def _levelled(load_DE: Loads, expert_P: Ints, limits: Limits) -> Ints:
@@ -44,7 +51,11 @@ def _levelled(load_DE: Loads, expert_P: Ints, limits: Limits) -> Ints:
         load, hot = divmod(int(busy_DG.argmax()), gpus)
         cold_G = np.argsort(busy_DG[load], kind="stable")[:-1] if gpus > 1 else np.empty(0, dtype=np.int64)
         goal = busy_DG[load, hot] * (1 - WORTH)
-        if not any(_swap(state, hot, some_G, goal, speed_G, limits) for some_G in (cold_G[:FEW], cold_G[FEW:]) if len(some_G)):
+        if not any(
+            _swap(state, hot, some_G, goal, speed_G, limits)
+            for some_G in (cold_G[:FEW], cold_G[FEW:])
+            if len(some_G)
+        ):
             break
     return expert_P
 
@@ -86,7 +97,9 @@ def _swap(state: _State, hot: int, cold_K: Ints, goal: float, speed_G: Loads, li
     return True
 
 
-def _allowed_SQ(state: _State, hot: int, slot_S: Ints, slot_Q: Ints, gpu_Q: Ints, limits: Limits) -> npt.NDArray[np.bool_]:
+def _allowed_SQ(
+    state: _State, hot: int, slot_S: Ints, slot_Q: Ints, gpu_Q: Ints, limits: Limits
+) -> npt.NDArray[np.bool_]:
     """Whether the slot of the hot GPU and the other one may swap: no expert twice on a GPU, and what the limits say."""
     mine_S, theirs_Q = state.expert_P[slot_S], state.expert_P[slot_Q]
     allowed_SQ: npt.NDArray[np.bool_] = ~state.held_GE[gpu_Q][:, mine_S].T & ~state.held_GE[hot, theirs_Q]

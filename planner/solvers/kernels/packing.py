@@ -24,8 +24,12 @@ def replicate(load_LE: Loads, slots: int, most_per_expert: int, least_per_expert
     experts = load_LE.shape[1]
     least_LE = np.broadcast_to(np.asarray(least_per_expert, dtype=np.int64), load_LE.shape)
     least, needed = int(least_LE.min()), int(least_LE.sum(axis=1).max())
-    if not (needed <= slots <= experts * most_per_expert and least >= 1 and least_LE.max() <= most_per_expert):
-        raise ValueError(f"{slots} slots cannot give each of {experts} experts between {least} and {most_per_expert} replicas, {needed} at least in all")
+    if not (
+        needed <= slots <= experts * most_per_expert and least >= 1 and least_LE.max() <= most_per_expert
+    ):
+        raise ValueError(
+            f"{slots} slots cannot give each of {experts} experts between {least} and {most_per_expert} replicas, {needed} at least in all"
+        )
     mean_L1 = load_LE.mean(axis=1, keepdims=True)
     load_LE = np.maximum(load_LE, np.where(mean_L1 > 0, mean_L1 * 1e-9, 1.0))
     replicas_LE = _filled_below(load_LE, slots, least_LE, most_per_expert)
@@ -36,7 +40,9 @@ def replicate(load_LE: Loads, slots: int, most_per_expert: int, least_per_expert
         chosen = priority_LE[rows].argmax(axis=1)
         replicas = replicas_LE[rows, chosen] + 1
         replicas_LE[rows, chosen] = replicas
-        priority_LE[rows, chosen] = np.where(replicas < most_per_expert, load_LE[rows, chosen] / replicas, -1.0)
+        priority_LE[rows, chosen] = np.where(
+            replicas < most_per_expert, load_LE[rows, chosen] / replicas, -1.0
+        )
         left_L[rows] -= 1
         rows = rows[left_L[rows] > 0]
     return replicas_LE
@@ -64,7 +70,9 @@ def _counts(load_LE: Loads, inverse_L1: Loads, least_LE: Ints, most_per_expert: 
     return np.minimum(counts_LE, most_per_expert, out=counts_LE)
 
 
-def pack(load_LE: Loads, replicas_LE: Ints, gpus: int, node_G: Ints | None = None, *, speed_G: Loads | None = None) -> Ints:
+def pack(
+    load_LE: Loads, replicas_LE: Ints, gpus: int, node_G: Ints | None = None, *, speed_G: Loads | None = None
+) -> Ints:
     """expert_LP with these replica counts: no expert twice on a GPU, GPU loads over their speeds near even, experts of a GPU in no order.
 
     With `node_G` the replicas of an expert also spread over nodes: on distinct ones, or as equally as can be where they outnumber the nodes.
@@ -83,8 +91,12 @@ def pack(load_LE: Loads, replicas_LE: Ints, gpus: int, node_G: Ints | None = Non
     speed_LN = np.broadcast_to(speed_NX.sum(axis=1), (layers, nodes))
     bundle_LNX = deal(np.repeat(value_LE, bundles, axis=1), times_LEB.reshape(layers, -1), speed_LN)
     cell_LN1 = np.arange(layers * nodes).reshape(layers, nodes, 1) * experts
-    on_node_NE = np.bincount((cell_LN1 + bundle_LNX // bundles).ravel(), minlength=layers * nodes * experts).reshape(layers * nodes, experts)
-    expert_LGS = deal(np.repeat(value_LE, nodes, axis=0), on_node_NE, np.tile(speed_NX, (layers, 1))).reshape(layers, gpus, -1)
+    on_node_NE = np.bincount(
+        (cell_LN1 + bundle_LNX // bundles).ravel(), minlength=layers * nodes * experts
+    ).reshape(layers * nodes, experts)
+    expert_LGS = deal(np.repeat(value_LE, nodes, axis=0), on_node_NE, np.tile(speed_NX, (layers, 1))).reshape(
+        layers, gpus, -1
+    )
     by_rank_LGS = np.empty_like(expert_LGS)
     by_rank_LGS[:, by_node_G] = expert_LGS
     return by_rank_LGS.reshape(layers, -1)
@@ -98,11 +110,15 @@ def replica_values(load_LE: Loads, expert_LP: npt.NDArray[np.integer]) -> tuple[
     """value_LP, the load of each slot where replicas share evenly, and replicas_LE."""
     layers, experts = load_LE.shape
     row_L1 = np.arange(layers)[:, None]
-    replicas_LE = np.bincount((row_L1 * experts + expert_LP).ravel(), minlength=layers * experts).reshape(layers, experts)
+    replicas_LE = np.bincount((row_L1 * experts + expert_LP).ravel(), minlength=layers * experts).reshape(
+        layers, experts
+    )
     return (load_LE / np.maximum(replicas_LE, 1))[row_L1, expert_LP], replicas_LE
 
 
-def peaks(load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int, speed_G: Loads | None = None) -> Loads:
+def peaks(
+    load_LE: Loads, expert_LP: npt.NDArray[np.integer], gpus: int, speed_G: Loads | None = None
+) -> Loads:
     """peak_L: load over speed of the busiest GPU of each layer where replicas share evenly."""
     value_LP, _ = replica_values(load_LE, expert_LP)
     load_LG = value_LP.reshape(len(load_LE), gpus, -1).sum(axis=2)

@@ -15,7 +15,9 @@ def on_two_nodes(load_LE: Loads, expert_LP: npt.NDArray[np.integer], node_G: Int
     repaired_LP = expert_LP.astype(np.int64)
     node_P = np.repeat(node_G, repaired_LP.shape[1] // len(node_G))
     for row, expert in np.argwhere(held_places_LE(repaired_LP, node_G, load_LE.shape[1]) < 2).tolist():
-        if len(np.unique(node_P[repaired_LP[row] == expert])) < 2:  # an earlier swap may have brought it along
+        if (
+            len(np.unique(node_P[repaired_LP[row] == expert])) < 2
+        ):  # an earlier swap may have brought it along
             _bring_out(load_LE[row], repaired_LP[row], expert, node_P, len(node_G))
     return repaired_LP
 
@@ -32,8 +34,12 @@ def _bring_out(load_E: Loads, expert_P: Ints, expert: int, node_P: Ints, gpus: i
     held_NE = np.zeros((int(node_P.max()) + 1, len(load_E)), dtype=np.int64)
     np.add.at(held_NE, (node_P, expert_P), 1)
     left_P = held_NE[node_P, expert_P] > 1  # whether the slot's node keeps a copy without it
-    others_P = (held_NE > 0).sum(axis=0)[expert_P] - 1 - (held_NE[home, expert_P] > 0)  # nodes with a copy, this slot's and home apart
-    stays_P = (node_P != home) & (left_P | (others_P > 0))  # swapped, its expert is at home and also elsewhere
+    others_P = (
+        (held_NE > 0).sum(axis=0)[expert_P] - 1 - (held_NE[home, expert_P] > 0)
+    )  # nodes with a copy, this slot's and home apart
+    stays_P = (node_P != home) & (
+        left_P | (others_P > 0)
+    )  # swapped, its expert is at home and also elsewhere
     value_P = (load_E / np.maximum(held_NE.sum(axis=0), 1))[expert_P]
     total_G = value_P.reshape(gpus, -1).sum(axis=1)
     copy_C = np.flatnonzero(expert_P == expert)

@@ -10,7 +10,10 @@ from planner.placement import Placement
 from planner.problem import Problem
 
 Ints = npt.NDArray[np.int64]
-INDIFFERENT = ("slot", "allgather")  # transports that cost the same whichever GPU of equal ones is meant, where replicas share evenly
+INDIFFERENT = (
+    "slot",
+    "allgather",
+)  # transports that cost the same whichever GPU of equal ones is meant, where replicas share evenly
 LARGEST_AT_ONCE = 256  # GPUs: beyond, nodes are renamed as wholes here too, for an assignment of all takes a third of a second a layer at 1,024
 NEVER = 1 << 20  # cost of a pair that must not be
 
@@ -21,9 +24,16 @@ def relabelled(problem: Problem, old: Placement, new: Placement) -> Placement:
     Where nodes matter (a rule that prefers near replicas, messages a node), nodes are renamed as wholes, then GPUs within them. A node, and a GPU, takes
     only the place of one of the same size and model.
     """
-    kinds = {name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in problem.topology.gpus))}
+    kinds = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in problem.topology.gpus))
+    }
     kind_G = np.array([kinds[gpu.model.name] for gpu in problem.topology.gpus])
-    indifferent = problem.replica_rule == "even" and problem.workload.transport in INDIFFERENT and problem.gpus <= LARGEST_AT_ONCE
+    indifferent = (
+        problem.replica_rule == "even"
+        and problem.workload.transport in INDIFFERENT
+        and problem.gpus <= LARGEST_AT_ONCE
+    )
     whole_nodes = problem.topology.node_count > 1 and not indifferent
     node_G = problem.node_G if whole_nodes else np.zeros(problem.gpus, dtype=np.int64)
     expert_LGS = new.expert_LP.reshape(len(new.expert_LP), problem.gpus, -1)
@@ -41,9 +51,13 @@ def _renamed(held_old_GE: Ints, held_new_GE: Ints, node_G: Ints, kind_G: Ints) -
     """content_G: whose new content each GPU gets."""
     nodes = int(node_G.max()) + 1
     members = [np.flatnonzero(node_G == node) for node in range(nodes)]
-    on_old_NE, on_new_NE = (np.array([held[gpus].sum(axis=0) for gpus in members]) for held in (held_old_GE, held_new_GE))
+    on_old_NE, on_new_NE = (
+        np.array([held[gpus].sum(axis=0) for gpus in members]) for held in (held_old_GE, held_new_GE)
+    )
     shared_NN = np.array([np.minimum(on_old_E, on_new_NE).sum(axis=1) for on_old_E in on_old_NE])
-    alike_NN = np.array([[np.array_equal(kind_G[one], kind_G[other]) for other in members] for one in members])
+    alike_NN = np.array(
+        [[np.array_equal(kind_G[one], kind_G[other]) for other in members] for one in members]
+    )
     content_G = np.empty(len(node_G), dtype=np.int64)
     for node, other in enumerate(_assignment(shared_NN, alike_NN).tolist()):
         places, contents = members[node], members[other]

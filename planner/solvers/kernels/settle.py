@@ -48,7 +48,9 @@ def _freedom(expert_P: Ints, problem: Problem) -> _Freedom:
     node_P = np.repeat(problem.node_G, problem.slots_per_gpu)
     experts = problem.model.experts
     cell_P = node_P * experts + expert_P
-    return _Freedom(np.bincount(expert_P, minlength=experts)[expert_P] == 1, np.bincount(cell_P)[cell_P] == 1, node_P)
+    return _Freedom(
+        np.bincount(expert_P, minlength=experts)[expert_P] == 1, np.bincount(cell_P)[cell_P] == 1, node_P
+    )
 
 
 def _settled_order(value_P: Loads, freedom: _Freedom, speed_G: Loads) -> Ints:
@@ -61,7 +63,9 @@ def _settled_order(value_P: Loads, freedom: _Freedom, speed_G: Loads) -> Ints:
         hot = int((total_G / speed_G).argmax())
         slot_S = np.flatnonzero(gpu_P == hot)
         change_SP = held_P[None, :] - held_P[slot_S, None]
-        peak_SP = np.maximum((total_G[hot] + change_SP) / speed_G[hot], (total_G[gpu_P] - change_SP) / speed_G[gpu_P])
+        peak_SP = np.maximum(
+            (total_G[hot] + change_SP) / speed_G[hot], (total_G[gpu_P] - change_SP) / speed_G[gpu_P]
+        )
         peak_SP[~_allowed_SP(freedom, order_P, slot_S) | (gpu_P == hot)] = np.inf
         best = int(peak_SP.argmin())
         if not peak_SP.flat[best] < total_G[hot] / speed_G[hot] * (1 - WORTH):
@@ -75,5 +79,7 @@ def _allowed_SP(freedom: _Freedom, order_P: Ints, slot_S: Ints) -> npt.NDArray[n
     """Whether each slot of the busiest GPU and each other one may swap what they hold."""
     anywhere_P, within_P = freedom.anywhere_P[order_P], freedom.within_node_P[order_P]
     same_node_SP = freedom.node_P[slot_S, None] == freedom.node_P[None, :]
-    allowed_SP: npt.NDArray[np.bool_] = (anywhere_P[slot_S, None] & anywhere_P) | (same_node_SP & within_P[slot_S, None] & within_P)
+    allowed_SP: npt.NDArray[np.bool_] = (anywhere_P[slot_S, None] & anywhere_P) | (
+        same_node_SP & within_P[slot_S, None] & within_P
+    )
     return allowed_SP

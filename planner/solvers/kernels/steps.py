@@ -25,7 +25,11 @@ def step(state: State, rows: Ints) -> Ints:
     givers = min(MOST_GIVERS, max(int(spare_L.max()), 1))
     size = state.expert_LP.shape[1] // state.gpus
     hot = min(HOTTEST, state.gpus)
-    cells = max(hot * size * state.expert_LP.shape[1], givers * (state.gpus + hot * size), state.gpus * state.load_LE.shape[1])
+    cells = max(
+        hot * size * state.expert_LP.shape[1],
+        givers * (state.gpus + hot * size),
+        state.gpus * state.load_LE.shape[1],
+    )
     at_once = max(LARGEST_TABLE // cells, 1)
     stepped = []
     for start in range(0, len(rows), at_once):
@@ -74,19 +78,40 @@ def _best_gifts(state: State, rows: Ints, field: _Field, givers: int) -> tuple[L
     slot_RA = np.argsort(np.take_along_axis(missed_RE, expert_RP, axis=1), axis=1, kind="stable")[:, :givers]
     spare_RA, gpu_RA = np.take_along_axis(expert_RP, slot_RA, axis=1), state.gpu_P[slot_RA]
     wanted_RH = np.take_along_axis(expert_RP, field.hot_slot_RH, axis=1)
-    rise_RA, fall_RH = (np.take_along_axis(found, at, axis=1) for found, at in ((field.rise_RE, spare_RA), (field.fall_RE, wanted_RH)))
+    rise_RA, fall_RH = (
+        np.take_along_axis(found, at, axis=1)
+        for found, at in ((field.rise_RE, spare_RA), (field.fall_RE, wanted_RH))
+    )
     weight_RA = np.take_along_axis(field.weight_RG, gpu_RA, axis=1)
-    holder_RAG, holder_RHG = held_RGE[row_R1, :, spare_RA] * field.weight_RG[:, None, :], held_RGE[row_R1, :, wanted_RH]
+    holder_RAG, holder_RHG = (
+        held_RGE[row_R1, :, spare_RA] * field.weight_RG[:, None, :],
+        held_RGE[row_R1, :, wanted_RH],
+    )
     both_RAH = holder_RAG @ holder_RHG.transpose(0, 2, 1).astype(np.float64)
     left_RA = (holder_RAG.sum(axis=2) - weight_RA) * rise_RA
     eased_RH = (holder_RHG * field.weight_RG[:, None, :]).sum(axis=2) * fall_RH
-    ratio_RAH = np.take_along_axis(field.newcomer_RE, wanted_RH, axis=1)[:, None, :] / np.take_along_axis(field.replica_RE, spare_RA, axis=1)[:, :, None]
-    change_RAH = left_RA[:, :, None] + eased_RH[:, None, :] + both_RAH * rise_RA[:, :, None] * fall_RH[:, None, :] + weight_RA[:, :, None] * (ratio_RAH - 1)
-    moves_RAH = _int(before_RGE[row_R1, gpu_RA, spare_RA])[:, :, None] - _int(before_RGE[row_R1[:, :, None], gpu_RA[:, :, None], wanted_RH[:, None, :]])
+    ratio_RAH = (
+        np.take_along_axis(field.newcomer_RE, wanted_RH, axis=1)[:, None, :]
+        / np.take_along_axis(field.replica_RE, spare_RA, axis=1)[:, :, None]
+    )
+    change_RAH = (
+        left_RA[:, :, None]
+        + eased_RH[:, None, :]
+        + both_RAH * rise_RA[:, :, None] * fall_RH[:, None, :]
+        + weight_RA[:, :, None] * (ratio_RAH - 1)
+    )
+    moves_RAH = _int(before_RGE[row_R1, gpu_RA, spare_RA])[:, :, None] - _int(
+        before_RGE[row_R1[:, :, None], gpu_RA[:, :, None], wanted_RH[:, None, :]]
+    )
     last_RA = np.take_along_axis(state.replicas_LE[rows], spare_RA, axis=1) < 2
     barred_RAH = held_RGE[row_R1[:, :, None], gpu_RA[:, :, None], wanted_RH[:, None, :]] | last_RA[:, :, None]
     if state.node_G is not None:
-        barred_RAH |= _held_LNE(held_RGE, state.node_G)[row_R1[:, :, None], state.node_G[gpu_RA][:, :, None], wanted_RH[:, None, :]] > 0
+        barred_RAH |= (
+            _held_LNE(held_RGE, state.node_G)[
+                row_R1[:, :, None], state.node_G[gpu_RA][:, :, None], wanted_RH[:, None, :]
+            ]
+            > 0
+        )
     counts_RE, squares_RE = state.replicas_LE[rows], state.load_LE[rows] ** 2
     won_RH = np.take_along_axis(squares_RE / (counts_RE * (counts_RE + 1)), wanted_RH, axis=1)
     lost_RA = np.take_along_axis(squares_RE / np.maximum(counts_RE * (counts_RE - 1), 1), spare_RA, axis=1)
@@ -107,24 +132,46 @@ def _best_swaps(state: State, rows: Ints, field: _Field) -> tuple[Loads, Ints, I
     hot_RX, own_RH = field.hot_RX, np.take_along_axis(expert_RP, field.hot_slot_RH, axis=1)
     here_R1X, here_R1G = np.arange(layers)[:, None, None], np.arange(layers)[:, None, None]
     comes = (here_R1X, hot_RX[:, :, None], expert_RP[:, None, :])  # the other's expert on the hot GPU
-    goes = (here_R1G, np.arange(gpus)[None, None, :], own_RH[:, :, None])  # the hot slot's expert on the other GPU
-    whole, coming, going = (layers, -1, size, gpus, size), (layers, -1, 1, gpus, size), (layers, -1, size, gpus, 1)
-    replica_RP, replica_RH = np.take_along_axis(field.replica_RE, expert_RP, axis=1), np.take_along_axis(field.replica_RE, own_RH, axis=1)
-    change_RHP, back_RHP = replica_RP[:, None, :] / replica_RH[:, :, None], replica_RH[:, :, None] / replica_RP[:, None, :]
+    goes = (
+        here_R1G,
+        np.arange(gpus)[None, None, :],
+        own_RH[:, :, None],
+    )  # the hot slot's expert on the other GPU
+    whole, coming, going = (
+        (layers, -1, size, gpus, size),
+        (layers, -1, 1, gpus, size),
+        (layers, -1, size, gpus, 1),
+    )
+    replica_RP, replica_RH = (
+        np.take_along_axis(field.replica_RE, expert_RP, axis=1),
+        np.take_along_axis(field.replica_RE, own_RH, axis=1),
+    )
+    change_RHP, back_RHP = (
+        replica_RP[:, None, :] / replica_RH[:, :, None],
+        replica_RH[:, :, None] / replica_RP[:, None, :],
+    )
     change_RHP -= 1  # in place: these tables are large
     change_RHP *= np.take_along_axis(field.weight_RG, hot_RX, axis=1).repeat(size, axis=1)[:, :, None]
     back_RHP -= 1
     back_RHP *= np.repeat(field.weight_RG, size, axis=1)[:, None, :]
     change_RHP += back_RHP
-    was_own_RH1 = _int(before_RGE[np.arange(layers)[:, None], hot_RX.repeat(size, axis=1), own_RH])[:, :, None]
+    was_own_RH1 = _int(before_RGE[np.arange(layers)[:, None], hot_RX.repeat(size, axis=1), own_RH])[
+        :, :, None
+    ]
     was_other_RP = _int(before_RGE[np.arange(layers)[:, None], state.gpu_P[None, :], expert_RP])
-    moves = (was_other_RP[:, None, :] - _int(before_RGE[comes])).reshape(coming) + (was_own_RH1 - _int(before_RGE[goes])).reshape(going)
+    moves = (was_other_RP[:, None, :] - _int(before_RGE[comes])).reshape(coming) + (
+        was_own_RH1 - _int(before_RGE[goes])
+    ).reshape(going)
     barred = held_RGE[comes].reshape(coming) | held_RGE[goes].reshape(going)
     if state.node_G is not None:
         held_RNE, node_RX1 = _held_LNE(held_RGE, state.node_G), state.node_G[hot_RX][:, :, None]
         crowds = (held_RNE[here_R1X, node_RX1, expert_RP[:, None, :]] > 0).reshape(coming)
-        crowds = crowds | (held_RNE[here_R1G, state.node_G[None, None, :], own_RH[:, :, None]] > 0).reshape(going)
-        barred |= crowds & (state.node_G[hot_RX][:, :, None, None, None] != state.node_G[None, None, None, :, None])
+        crowds = crowds | (held_RNE[here_R1G, state.node_G[None, None, :], own_RH[:, :, None]] > 0).reshape(
+            going
+        )
+        barred |= crowds & (
+            state.node_G[hot_RX][:, :, None, None, None] != state.node_G[None, None, None, :, None]
+        )
     score_RX = _score(change_RHP.reshape(whole), moves, barred, field)
     best_R = score_RX.argmin(axis=1)
     hot_R, other_R = np.divmod(best_R, expert_RP.shape[1])
@@ -143,7 +190,9 @@ def _score(change: Loads, moves: npt.NDArray[np.int8], barred: npt.NDArray[np.bo
 
 def _held_LNE(held_LGE: npt.NDArray[np.bool_], node_G: Ints) -> Ints:
     """How many GPUs of each node hold the expert."""
-    counts_LNE: Ints = np.stack([held_LGE[:, node_G == node].sum(axis=1) for node in range(int(node_G.max()) + 1)], axis=1)
+    counts_LNE: Ints = np.stack(
+        [held_LGE[:, node_G == node].sum(axis=1) for node in range(int(node_G.max()) + 1)], axis=1
+    )
     return counts_LNE
 
 

@@ -62,12 +62,24 @@ def balance(
     speed_1G = np.ones((1, gpus)) if speed_G is None else speed_G[None]
     if node_G is None or not within_node:
         spread = None if node_G is None else _spread(expert_LP, replicas_LE, node_G)
-        return _swept(_state(value_LP, expert_LP, np.broadcast_to(speed_1G, (layers, gpus)), load_LE.shape[1]), sweeps, spread)
-    balanced_LGS, value_LGS = expert_LP.reshape(layers, gpus, -1).astype(np.int64), value_LP.reshape(layers, gpus, -1)
+        return _swept(
+            _state(value_LP, expert_LP, np.broadcast_to(speed_1G, (layers, gpus)), load_LE.shape[1]),
+            sweeps,
+            spread,
+        )
+    balanced_LGS, value_LGS = (
+        expert_LP.reshape(layers, gpus, -1).astype(np.int64),
+        value_LP.reshape(layers, gpus, -1),
+    )
     for gpu_NX in _nodes_by_size(node_G):  # a node is a row of its own
         rows, on = layers * len(gpu_NX), gpu_NX.ravel()
         speed_RX = np.tile(speed_1G[0, gpu_NX], (layers, 1))
-        state = _state(value_LGS[:, on].reshape(rows, -1), balanced_LGS[:, on].reshape(rows, -1), speed_RX, load_LE.shape[1])
+        state = _state(
+            value_LGS[:, on].reshape(rows, -1),
+            balanced_LGS[:, on].reshape(rows, -1),
+            speed_RX,
+            load_LE.shape[1],
+        )
         balanced_LGS[:, on] = _swept(state, sweeps, None).reshape(layers, len(on), -1)
     return balanced_LGS.reshape(layers, -1)
 
@@ -75,7 +87,10 @@ def balance(
 def _nodes_by_size(node_G: Ints) -> list[Ints]:
     """For every size of node the GPUs of the nodes of that size, a row a node."""
     members = [np.flatnonzero(node_G == node) for node in np.unique(node_G)]
-    return [np.stack([some for some in members if len(some) == size]) for size in sorted({len(some) for some in members})]
+    return [
+        np.stack([some for some in members if len(some) == size])
+        for size in sorted({len(some) for some in members})
+    ]
 
 
 def _state(value_LP: Loads, expert_LP: npt.NDArray[np.integer], speed_LG: Loads, experts: int) -> _State:
@@ -93,7 +108,11 @@ def _swept(state: _State, sweeps: int, spread: _Spread | None) -> Ints:
     speed_LG = state.speed_C.reshape(layers, gpus)
     value_LP = state.value_SC.T.reshape(layers, -1)
     goal_L = least_peaks(value_LP, gpus, speed_LG) * (1 + tolerances(value_LP, gpus))
-    lowest_L, waited_L, idle_L = np.full(layers, np.inf), np.zeros(layers, dtype=np.int64), np.zeros(layers, dtype=np.int64)
+    lowest_L, waited_L, idle_L = (
+        np.full(layers, np.inf),
+        np.zeros(layers, dtype=np.int64),
+        np.zeros(layers, dtype=np.int64),
+    )
     bundles = _bundles(len(state.value_SC))
     for sweep in range(sweeps if gpus > 1 else 0):
         paced_LG = state.total_C.reshape(layers, gpus) / speed_LG
@@ -101,7 +120,9 @@ def _swept(state: _State, sweeps: int, spread: _Spread | None) -> Ints:
         waited_L = np.where(peak_L < lowest_L * (1 - 1e-9), 0, waited_L + 1)
         lowest_L = np.minimum(lowest_L, peak_L)
         open_L = (hot_L > 0) & (waited_L <= PATIENCE)
-        gear_L = idle_L // np.maximum(hot_L, 1)  # after as many idle sweeps as there are hot GPUs all pairs of GPUs have been tried
+        gear_L = idle_L // np.maximum(
+            hot_L, 1
+        )  # after as many idle sweeps as there are hot GPUs all pairs of GPUs have been tried
         some = [np.flatnonzero(open_L & (gear_L == gear)) for gear in range(len(bundles))]
         if not any(map(len, some)):
             break
@@ -116,7 +137,11 @@ def _swept(state: _State, sweeps: int, spread: _Spread | None) -> Ints:
 def _bundles(slots: int) -> list[Ints]:
     """What one swap exchanges, as slots of a GPU: one replica, and, where that no longer helps and the table is not too large, two at once."""
     two_X2 = np.stack(np.triu_indices(slots, 1), axis=1)
-    return [np.arange(slots)[:, None], two_X2] if 4 <= slots <= MOST_SLOTS_FOR_TWO else [np.arange(slots)[:, None]]
+    return (
+        [np.arange(slots)[:, None], two_X2]
+        if 4 <= slots <= MOST_SLOTS_FOR_TWO
+        else [np.arange(slots)[:, None]]
+    )
 
 
 def least_peaks(value_LP: Loads, gpus: int, speed_LG: Loads | None = None) -> Loads:
@@ -124,7 +149,10 @@ def least_peaks(value_LP: Loads, gpus: int, speed_LG: Loads | None = None) -> Lo
     speed_LG = np.ones((1, gpus)) if speed_LG is None else speed_LG
     ordered_LP = np.sort(value_LP, axis=1)
     company_L = ordered_LP[:, : value_LP.shape[1] // gpus - 1].sum(axis=1)
-    mean_L, largest_L = value_LP.sum(axis=1) / speed_LG.sum(axis=1), (ordered_LP[:, -1] + company_L) / speed_LG.max(axis=1)
+    mean_L, largest_L = (
+        value_LP.sum(axis=1) / speed_LG.sum(axis=1),
+        (ordered_LP[:, -1] + company_L) / speed_LG.max(axis=1),
+    )
     least_L: Loads = np.maximum(mean_L, largest_L)
     return least_L
 
@@ -144,7 +172,9 @@ def _spread(expert_LP: npt.NDArray[np.integer], replicas_LE: Ints, node_G: Ints)
     nodes = int(node_G.max()) + 1
     node_P = np.repeat(node_G, expert_LP.shape[1] // len(node_G))
     cell_LP = (np.arange(layers)[:, None] * nodes + node_P) * experts + expert_LP
-    held_LME = np.bincount(cell_LP.ravel(), minlength=layers * nodes * experts).reshape(layers, nodes, experts)
+    held_LME = np.bincount(cell_LP.ravel(), minlength=layers * nodes * experts).reshape(
+        layers, nodes, experts
+    )
     return _Spread(node_G, held_LME, replicas_LE // nodes, -(-replicas_LE // nodes))
 
 
@@ -159,8 +189,15 @@ def _pairs(paced_RG: Loads, rows: Ints, hot_R: Ints, sweep: int) -> tuple[Ints, 
 
 def _swap(state: _State, hot_N: Ints, cold_N: Ints, bundle_XB: Ints, spread: _Spread | None) -> Ints:
     """For every hot column the one swap with any of its partners that leaves the lower peak of the two, where it lowers the hot one. Returns the layers."""
-    hot_total_N, cold_total_N, hot_speed_N, cold_speed_N = state.total_C[hot_N], state.total_C[cold_N], state.speed_C[hot_N], state.speed_C[cold_N]
-    level_N = (hot_total_N + cold_total_N) / (hot_speed_N + cold_speed_N)  # load over speed of both, were loads divisible
+    hot_total_N, cold_total_N, hot_speed_N, cold_speed_N = (
+        state.total_C[hot_N],
+        state.total_C[cold_N],
+        state.speed_C[hot_N],
+        state.speed_C[cold_N],
+    )
+    level_N = (hot_total_N + cold_total_N) / (
+        hot_speed_N + cold_speed_N
+    )  # load over speed of both, were loads divisible
     hot_expert_SN, cold_expert_SN = state.expert_SC[:, hot_N], state.expert_SC[:, cold_N]
     hot_stays_SN, cold_stays_SN = state.holds_CE[cold_N, hot_expert_SN], state.holds_CE[hot_N, cold_expert_SN]
     if spread is not None:
@@ -168,16 +205,23 @@ def _swap(state: _State, hot_N: Ints, cold_N: Ints, bundle_XB: Ints, spread: _Sp
         cold_stays_SN |= _crowds(spread, cold_expert_SN, cold_N, hot_N, state.gpus)
     give_SN = np.where(hot_stays_SN, np.inf, state.value_SC[:, hot_N])
     take_SN = np.where(cold_stays_SN, -np.inf, state.value_SC[:, cold_N])
-    give_XN = (_sums(give_SN, bundle_XB) - (hot_total_N - level_N * hot_speed_N)).astype(np.float32)  # give = take moves the ideal amount
+    give_XN = (_sums(give_SN, bundle_XB) - (hot_total_N - level_N * hot_speed_N)).astype(
+        np.float32
+    )  # give = take moves the ideal amount
     take_XN = _sums(take_SN, bundle_XB).astype(np.float32)
-    peak_N = level_N + _least_miss(give_XN, take_XN) / np.minimum(hot_speed_N, cold_speed_N)  # no less than that of the two after their best swap
+    peak_N = level_N + _least_miss(give_XN, take_XN) / np.minimum(
+        hot_speed_N, cold_speed_N
+    )  # no less than that of the two after their best swap
     best_C = np.full(len(state.total_C), np.inf)
     np.minimum.at(best_C, hot_N, peak_N)
     pairs = np.flatnonzero((peak_N == best_C[hot_N]) & (peak_N < hot_total_N / hot_speed_N * (1 - 1e-9)))
     pairs = pairs[np.unique(hot_N[pairs], return_index=True)[1]]  # of equal ones the first
     miss_XXM = np.abs(give_XN[:, None, pairs] - take_XN[None, :, pairs])
     give_M, take_M = np.divmod(miss_XXM.reshape(len(give_XN) ** 2, len(pairs)).argmin(axis=0), len(give_XN))
-    return _exchange(state, bundle_XB[give_M].T, hot_N[pairs], bundle_XB[take_M].T, cold_N[pairs], spread) // state.gpus
+    return (
+        _exchange(state, bundle_XB[give_M].T, hot_N[pairs], bundle_XB[take_M].T, cold_N[pairs], spread)
+        // state.gpus
+    )
 
 
 def _sums(value_SN: Loads, bundle_XB: Ints) -> Loads:
@@ -187,7 +231,9 @@ def _sums(value_SN: Loads, bundle_XB: Ints) -> Loads:
     return sum_XN
 
 
-def _least_miss(give_XN: npt.NDArray[np.float32], take_XN: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _least_miss(
+    give_XN: npt.NDArray[np.float32], take_XN: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
     """miss_N: over all swaps of a pair, how far the amount moved is from the ideal one at best."""
     bundles, pairs = give_XN.shape
     miss_N = np.empty(pairs, dtype=np.float32)
@@ -209,20 +255,42 @@ def _crowds(spread: _Spread, expert_SN: Ints, from_N: Ints, to_N: Ints, gpus: in
     return crowds_SN
 
 
-def _exchange(state: _State, give_BM: Ints, hot_M: Ints, take_BM: Ints, cold_M: Ints, spread: _Spread | None) -> Ints:
+def _exchange(
+    state: _State, give_BM: Ints, hot_M: Ints, take_BM: Ints, cold_M: Ints, spread: _Spread | None
+) -> Ints:
     """Do these swaps, every column in one at most. Returns the hot columns."""
     expert_SC, value_SC = state.expert_SC, state.value_SC
     moved_M = value_SC[give_BM, hot_M].sum(axis=0) - value_SC[take_BM, cold_M].sum(axis=0)
-    before_M, hot_after_M = state.total_C[hot_M] / state.speed_C[hot_M], (state.total_C[hot_M] - moved_M) / state.speed_C[hot_M]
-    lower_M = np.maximum(hot_after_M, (state.total_C[cold_M] + moved_M) / state.speed_C[cold_M]) < before_M  # the table is in single precision
+    before_M, hot_after_M = (
+        state.total_C[hot_M] / state.speed_C[hot_M],
+        (state.total_C[hot_M] - moved_M) / state.speed_C[hot_M],
+    )
+    lower_M = (
+        np.maximum(hot_after_M, (state.total_C[cold_M] + moved_M) / state.speed_C[cold_M]) < before_M
+    )  # the table is in single precision
     if spread is not None:
         moving_XM = np.concatenate([expert_SC[give_BM, hot_M], expert_SC[take_BM, cold_M]])
         lower_M &= _once_a_layer(hot_M // state.gpus * state.holds_CE.shape[1] + moving_XM)
-    give_BM, hot_M, take_BM, cold_M, moved_M = give_BM[:, lower_M], hot_M[lower_M], take_BM[:, lower_M], cold_M[lower_M], moved_M[lower_M]
+    give_BM, hot_M, take_BM, cold_M, moved_M = (
+        give_BM[:, lower_M],
+        hot_M[lower_M],
+        take_BM[:, lower_M],
+        cold_M[lower_M],
+        moved_M[lower_M],
+    )
     gone_BM, come_BM = expert_SC[give_BM, hot_M], expert_SC[take_BM, cold_M]
     if spread is not None:
-        layer_M, hot_node_M, cold_node_M = hot_M // state.gpus, spread.node_G[hot_M % state.gpus], spread.node_G[cold_M % state.gpus]
-        for node_M, expert_BM, change in ((hot_node_M, gone_BM, -1), (cold_node_M, gone_BM, 1), (cold_node_M, come_BM, -1), (hot_node_M, come_BM, 1)):
+        layer_M, hot_node_M, cold_node_M = (
+            hot_M // state.gpus,
+            spread.node_G[hot_M % state.gpus],
+            spread.node_G[cold_M % state.gpus],
+        )
+        for node_M, expert_BM, change in (
+            (hot_node_M, gone_BM, -1),
+            (cold_node_M, gone_BM, 1),
+            (cold_node_M, come_BM, -1),
+            (hot_node_M, come_BM, 1),
+        ):
             spread.held_LME[layer_M, node_M, expert_BM] += change
     state.holds_CE[hot_M, gone_BM] = state.holds_CE[cold_M, come_BM] = False
     state.holds_CE[hot_M, come_BM] = state.holds_CE[cold_M, gone_BM] = True

@@ -38,7 +38,9 @@ class Candidates:
         return chosen_LP
 
 
-def candidates(load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_moves: int, node_G: Ints | None = None) -> Candidates:
+def candidates(
+    load_LE: Loads, expert_LP: Ints, gpus: int, drift_L: Loads, most_moves: int, node_G: Ints | None = None
+) -> Candidates:
     """Candidates for up to `most_moves` moves. Same input, same answer.
 
     `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as they are, and so does all on one GPU. With `node_G`

@@ -13,21 +13,44 @@ from planner.solvers.kernels.packing import peaks
 from planner.solvers.methods import cpsat
 from planner.solvers.registry import Progress, find_candidates
 
-PORTFOLIO = ("linear", "greedy", "refine", "pinned", "remote", "affinity")  # a tie goes to the earlier, and to them before CP-SAT
+PORTFOLIO = (
+    "linear",
+    "greedy",
+    "refine",
+    "pinned",
+    "remote",
+    "affinity",
+)  # a tie goes to the earlier, and to them before CP-SAT
 ALWAYS = 2  # candidates that take milliseconds
-LARGEST_FOR_CPSAT = 20_000  # experts x GPUs: beyond, CP-SAT takes its time and finds next to nothing that swaps did not
+LARGEST_FOR_CPSAT = (
+    20_000  # experts x GPUs: beyond, CP-SAT takes its time and finds next to nothing that swaps did not
+)
 DETERMINISTIC_SECONDS = 3.0  # for CP-SAT where no time was offered
 
 Score = Callable[[Placement], npt.NDArray[np.float64]]  # one number a layer, lower is better
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None, score: Score | None = None) -> Placement:
+def solve(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    budget_seconds: float | None = None,
+    progress: Progress | None = None,
+    score: Score | None = None,
+) -> Placement:
     """The placement of `solve_with_bounds`."""
-    return solve_with_bounds(problem, seed=seed, budget_seconds=budget_seconds, progress=progress, score=score).placement
+    return solve_with_bounds(
+        problem, seed=seed, budget_seconds=budget_seconds, progress=progress, score=score
+    ).placement
 
 
 def solve_with_bounds(
-    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None, score: Score | None = None
+    problem: Problem,
+    *,
+    seed: int = 0,
+    budget_seconds: float | None = None,
+    progress: Progress | None = None,
+    score: Score | None = None,
 ) -> Solved:
     """No layer scores worse than any candidate that was tried. `score` is the load of the busiest GPU under even split where none is given.
 
@@ -35,7 +58,9 @@ def solve_with_bounds(
     time for are left out, so an answer that it cut short is not reproducible. Ctrl-C gives the best so far, once there is one.
     """
     stop = None if budget_seconds is None else time.monotonic() + budget_seconds
-    best = _Best(problem, score or (lambda placement: peaks(problem.shares_LE, placement.expert_LP, problem.gpus)))
+    best = _Best(
+        problem, score or (lambda placement: peaks(problem.shares_LE, placement.expert_LP, problem.gpus))
+    )
     try:
         for placement in _candidates(problem, seed, stop, progress):
             best.offer(placement)
@@ -43,16 +68,24 @@ def solve_with_bounds(
         if not _worth_cpsat(problem, left):
             return Solved(best.placement, np.zeros(len(problem.model.placed_layer_ids)))
         effort = DETERMINISTIC_SECONDS if left is None else cpsat.TOTAL_DETERMINISTIC_SECONDS
-        proven = cpsat.solve_with_bounds(problem, seed=seed, budget_seconds=left, progress=progress, deterministic_seconds=effort)
+        proven = cpsat.solve_with_bounds(
+            problem, seed=seed, budget_seconds=left, progress=progress, deterministic_seconds=effort
+        )
         best.offer(proven.placement)
     except KeyboardInterrupt:
         if best.offers == 0:
             raise
-        return Solved(best.placement, np.zeros(len(problem.model.placed_layer_ids)), stopped=f"after {best.offers} candidates")
+        return Solved(
+            best.placement,
+            np.zeros(len(problem.model.placed_layer_ids)),
+            stopped=f"after {best.offers} candidates",
+        )
     return Solved(best.placement, proven.bound_L)
 
 
-def _candidates(problem: Problem, seed: int, stop: float | None, progress: Progress | None) -> Iterator[Placement]:
+def _candidates(
+    problem: Problem, seed: int, stop: float | None, progress: Progress | None
+) -> Iterator[Placement]:
     """What the methods of the portfolio offer, one after the other until the time is up; the first ones whatever the time."""
     offered = 0
     for done, name in enumerate(PORTFOLIO):
@@ -64,13 +97,21 @@ def _candidates(problem: Problem, seed: int, stop: float | None, progress: Progr
             offered += 1
             if stop is not None and offered >= ALWAYS and time.monotonic() >= stop:
                 return
-    if replica_limit(problem) < problem.gpus:  # one replica a node is not enough for an expert that takes most of a layer
-        yield placement_of(problem, refined(problem, lambda _: stop is None or time.monotonic() < stop, problem.gpus))
+    if (
+        replica_limit(problem) < problem.gpus
+    ):  # one replica a node is not enough for an expert that takes most of a layer
+        yield placement_of(
+            problem, refined(problem, lambda _: stop is None or time.monotonic() < stop, problem.gpus)
+        )
 
 
 def _worth_cpsat(problem: Problem, left_seconds: float | None) -> bool:
     cells = problem.model.experts * problem.gpus
-    return cells <= cpsat.SMALL_CELLS if left_seconds is None else left_seconds > 0 and cells <= LARGEST_FOR_CPSAT
+    return (
+        cells <= cpsat.SMALL_CELLS
+        if left_seconds is None
+        else left_seconds > 0 and cells <= LARGEST_FOR_CPSAT
+    )
 
 
 class _Best:

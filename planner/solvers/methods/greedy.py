@@ -6,7 +6,9 @@ from planner.solvers.kernels.arrays import packed, placement_of
 from planner.solvers.registry import Progress
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """No count of replicas, within the limits, has a smaller largest replica. Nothing is drawn: every seed gives the same placement."""
     del seed, budget_seconds, progress
     return placement_of(problem, packed(problem))

@@ -8,7 +8,9 @@ from planner.solvers.kernels.arrays import protected
 from planner.solvers.registry import Progress
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """Slots of one GPU are consecutive and never more than the experts, so no expert meets itself. Slots keep the engines' order.
 
     Copies of an expert are as many for each, give or take one; swaps bring them to two nodes where the problem asks to survive the loss of one.

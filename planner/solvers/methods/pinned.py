@@ -20,7 +20,9 @@ from planner.solvers.registry import Progress
 MOST_DIVISIONS = 20_000  # of groups over nodes that are all looked at: 8 groups on 4 nodes are 105
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """Nothing is drawn: every seed gives the same placement."""
     del seed, budget_seconds, progress
     if not can_pin(problem):
@@ -28,7 +30,9 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     return placement_of(problem, _pinned(problem))
 
 
-def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
+def candidates(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Iterator[Placement]:
     """The placement of `solve`, where groups can be pinned; else nothing, for `refine` is a candidate already."""
     if can_pin(problem):
         yield solve(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
@@ -37,7 +41,14 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
 def can_pin(problem: Problem) -> bool:
     """Whether the groups divide over nodes of equal size, a node's slots can all differ from GPU to GPU, and no loss is to be survived."""
     groups, nodes = problem.model.expert_groups, problem.topology.node_count
-    if problem.survive is not None or groups < 2 or nodes < 2 or groups % nodes or problem.model.experts % groups or not has_even_nodes(problem.node_G):
+    if (
+        problem.survive is not None
+        or groups < 2
+        or nodes < 2
+        or groups % nodes
+        or problem.model.experts % groups
+        or not has_even_nodes(problem.node_G)
+    ):
         return False
     experts_a_node, gpus_a_node = problem.model.experts // nodes, problem.gpus // nodes
     return experts_a_node <= problem.slots // nodes <= experts_a_node * gpus_a_node

@@ -8,7 +8,9 @@ from planner.solvers.kernels.arrays import placement_of, refined, refined_fully
 from planner.solvers.registry import Progress
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """Busiest GPU of every layer no higher than `greedy`'s, where replicas share evenly. Nothing is drawn: every seed gives the same placement.
 
     `budget_seconds` is a wall-clock limit on the moves: an answer that it cut short is not reproducible.

@@ -20,7 +20,9 @@ from planner.solvers.registry import Progress
 LOCAL_WEIGHTS = (0.0, 0.25, 1.0)  # of an assignment that stays on its node, beside one that crosses
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """Each layer's fastest of greedy's row and the candidates'. Nothing is drawn: every seed gives the same placement."""
     best = placement_of(problem, packed(problem))
     best_LP, best_L = best.expert_LP.copy(), np.empty(0)
@@ -32,7 +34,9 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     return Placement(best_LP, best.layer_ids, best.gpus)
 
 
-def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
+def candidates(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Iterator[Placement]:
     """Replicas where they save the most crossings, or the highest load; GPUs balanced with different weights. Nothing where no node is preferred.
 
     Nor where losses are to be survived: that asks for replicas of the coldest experts too.
@@ -47,8 +51,13 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
         if progress is not None:
             progress(done / len(cases), f"local assignments weigh {weight:g}")
         crossing_LE = 1 - np.minimum(replicas_LE, nodes) / nodes
-        felt_LE = load_LE * (crossing_LE + weight * (1 - crossing_LE)) + load_LE.max(axis=1, keepdims=True) * 1e-9
-        yield placement_of(problem, balance(felt_LE, pack(felt_LE, replicas_LE, problem.gpus, node_G), problem.gpus, node_G=node_G))
+        felt_LE = (
+            load_LE * (crossing_LE + weight * (1 - crossing_LE)) + load_LE.max(axis=1, keepdims=True) * 1e-9
+        )
+        yield placement_of(
+            problem,
+            balance(felt_LE, pack(felt_LE, replicas_LE, problem.gpus, node_G), problem.gpus, node_G=node_G),
+        )
 
 
 def _counts(problem: Problem, nodes: int) -> list[Ints]:

@@ -20,7 +20,9 @@ from planner.solvers.registry import Progress
 OFTEN = 0.95  # of the experts touched in a step: replicas of cold ones then spare no weights worth the load they leave on hot ones
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """Replicas of the coldest experts, packed by load, then swaps that even out touched slots. Nothing is drawn: every seed gives the same placement."""
     del seed, budget_seconds, progress
     layers, experts = problem.shares_LE.shape
@@ -31,7 +33,9 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     packed_LP = pack(problem.shares_LE, replicas_LE, problem.gpus, node_G, speed_G=problem.speed_G)
     touched_LE = _touched_LE(problem, replicas_LE)
     touched_LE /= touched_LE.sum(axis=1, keepdims=True)
-    return placement_of(problem, level(touched_LE[None], packed_LP, Limits(problem.gpus, problem.speed_G, node_G)))
+    return placement_of(
+        problem, level(touched_LE[None], packed_LP, Limits(problem.gpus, problem.speed_G, node_G))
+    )
 
 
 def few_touched_L(problem: Problem) -> npt.NDArray[np.bool_]:
@@ -42,7 +46,11 @@ def few_touched_L(problem: Problem) -> npt.NDArray[np.bool_]:
 
 def _touched_LE(problem: Problem, replicas_LE: Ints) -> Loads:
     """Expected touched slots of each expert, its tokens dealt evenly over its replicas."""
-    chance_LE = np.array([inclusion_E(share_E, problem.model.top_k) for share_E in problem.shares_LE]) / replicas_LE
+    chance_LE = (
+        np.array([inclusion_E(share_E, problem.model.top_k) for share_E in problem.shares_LE]) / replicas_LE
+    )
     with np.errstate(divide="ignore"):  # an expert that every token chooses is never missed
-        missed_LE = np.exp(problem.workload.tokens_per_rank * problem.gpus * np.log1p(-np.minimum(chance_LE, 1.0)))
+        missed_LE = np.exp(
+            problem.workload.tokens_per_rank * problem.gpus * np.log1p(-np.minimum(chance_LE, 1.0))
+        )
     return np.asarray(replicas_LE * (1 - missed_LE))

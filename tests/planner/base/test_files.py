@@ -19,7 +19,20 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.base import BadInput, check_keys, dump_json, parse_yaml, read_bytes, read_csv, read_json, read_npz, read_text, read_yaml, write_atomic, write_json
+from planner.base import (
+    BadInput,
+    check_keys,
+    dump_json,
+    parse_yaml,
+    read_bytes,
+    read_csv,
+    read_json,
+    read_npz,
+    read_text,
+    read_yaml,
+    write_atomic,
+    write_json,
+)
 
 READERS: list[Callable[[Path], Any]] = [read_text, read_json, read_yaml, read_npz, read_csv]
 
@@ -93,7 +106,10 @@ def test_damaged_json_is_refused(text: str, reason: str, tmp_path: Path) -> None
     assert re.search(reason, refused(read_json, saved(tmp_path, text)))
 
 
-BOMB = "a: &a [x, x]\n" + "".join(f"{after}: &{after} [*{before}, *{before}]\n" for before, after in zip("abcdefghijkl", "bcdefghijklm", strict=True))
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{after}: &{after} [*{before}, *{before}]\n"
+    for before, after in zip("abcdefghijkl", "bcdefghijklm", strict=True)
+)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +128,9 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{after}: &{after} [*{before}, *{before}]\n" 
     ],
 )
 @pytest.mark.parametrize("compiled", [True, False])
-def test_damaged_yaml_is_refused(text: str, reason: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_yaml_is_refused(
+    text: str, reason: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut short, badly indented, aliases that unfold, a nest, code, and tags that do not fit; nothing is run. With PyYAML's C loader and without."""
     monkeypatch.chdir(tmp_path)
     if not compiled:
@@ -145,7 +163,10 @@ def test_damaged_arrays_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "pickle.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     assert "pickled arrays are not loaded" in refused(read_npz, tmp_path / "pickle.npy")
     assert "pickled arrays are not loaded" in refused(read_npz, saved(tmp_path, npz(a=np.array([None]))))
-    assert "unfolds to" in refused(lambda path: read_npz(path, largest=100_000), saved(tmp_path, npz(a=np.zeros(1_000_000, dtype=np.int8))))
+    assert "unfolds to" in refused(
+        lambda path: read_npz(path, largest=100_000),
+        saved(tmp_path, npz(a=np.zeros(1_000_000, dtype=np.int8))),
+    )
     assert "not a readable NumPy file" in refused(read_npz, saved(tmp_path, "layer,expert\n1,2"))
     assert "not a readable NumPy file" in refused(read_npz, saved(tmp_path, npz(a=np.arange(1000))[:-30]))
     np.save(tmp_path / "lie.npy", np.arange(3))
@@ -155,7 +176,9 @@ def test_damaged_arrays_are_refused(tmp_path: Path) -> None:
 
 @given(position=st.integers(0, 600), value=st.integers(0, 255))
 @settings(max_examples=100)
-def test_a_flipped_byte_is_read_or_refused(position: int, value: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_flipped_byte_is_read_or_refused(
+    position: int, value: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """No other exception comes out of a damaged archive."""
     content = bytearray(npz(a=np.arange(50), b=np.ones((2, 2))))
     content[position % len(content)] = value
@@ -174,7 +197,10 @@ def test_an_archive_inside_holds_arrays_only(tmp_path: Path) -> None:
 
 def test_rows_of_a_table(tmp_path: Path) -> None:
     """Spaces are stripped; a row of another length and a table without rows are refused."""
-    assert read_csv(saved(tmp_path, "layer, expert\n3, 0\n4,1\n")) == [{"layer": "3", "expert": "0"}, {"layer": "4", "expert": "1"}]
+    assert read_csv(saved(tmp_path, "layer, expert\n3, 0\n4,1\n")) == [
+        {"layer": "3", "expert": "0"},
+        {"layer": "4", "expert": "1"},
+    ]
     assert "line 3: has another number of cells" in refused(read_csv, saved(tmp_path, "a,b\n1,2\n1\n"))
     assert "line 2: has another number of cells" in refused(read_csv, saved(tmp_path, "a,b\n1,2,3\n"))
     assert "no rows below the header" in refused(read_csv, saved(tmp_path, "a,b\n"))
@@ -199,7 +225,9 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     path = saved(tmp_path, "old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(BadInput, match=r"file: cannot be written \(No space left on device\); nothing was changed"):
+    with pytest.raises(
+        BadInput, match=r"file: cannot be written \(No space left on device\); nothing was changed"
+    ):
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -233,7 +261,10 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """No such folder, a directory, a device (which a rename would replace by a plain file)."""
-    for path, reason in ((tmp_path / "none" / "file", "No such file or directory"), (tmp_path, "a directory; give a file")):
+    for path, reason in (
+        (tmp_path / "none" / "file", "No such file or directory"),
+        (tmp_path, "a directory; give a file"),
+    ):
         with pytest.raises(BadInput, match=reason):
             write_atomic(path, "text")
     os.mkfifo(tmp_path / "pipe")
@@ -243,7 +274,11 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
     max_leaves=15,
 )
@@ -261,7 +296,10 @@ def test_json_comes_back(value: Any) -> None:
 
 def test_json_is_laid_out_for_a_diff(tmp_path: Path) -> None:
     """One line for each layer's row."""
-    path = write_json(tmp_path / "plan.json", {"schema": "x", "rows": {"3": [0, 1], "4": [1, 0]}, "empty": {}, "nest": [[1], [2]]})
+    path = write_json(
+        tmp_path / "plan.json",
+        {"schema": "x", "rows": {"3": [0, 1], "4": [1, 0]}, "empty": {}, "nest": [[1], [2]]},
+    )
     assert path.read_text() == (
         '{\n  "schema": "x",\n  "rows": {\n    "3": [0, 1],\n    "4": [1, 0]\n  },\n  "empty": {},\n  "nest": [\n    [1],\n    [2]\n  ]\n}\n'
     )

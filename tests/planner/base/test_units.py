@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.base import BadInput, human_bandwidth, human_bytes, human_seconds, parse_bandwidth, parse_bytes, parse_flops
+from planner.base import (
+    BadInput,
+    human_bandwidth,
+    human_bytes,
+    human_seconds,
+    parse_bandwidth,
+    parse_bytes,
+    parse_flops,
+)
 from planner.base.units import parse_seconds
 
 PARSERS: list[Callable[[object], float]] = [parse_bandwidth, parse_bytes, parse_flops, parse_seconds]
@@ -46,7 +54,26 @@ def test_text_is_read_as_si(parse: Callable[[object], float], text: str, value: 
 
 @pytest.mark.parametrize("parse", PARSERS)
 @pytest.mark.parametrize(
-    "text", ["", "fast", "450", "-1 GB", "1,000 GB", "GB/s", "1 GB/h", "5 kiB", "1 XB", "1e999 B", "nan B", "inf s", "9e999 s", "1 2 GB", None, 450, ["1 B"]]
+    "text",
+    [
+        "",
+        "fast",
+        "450",
+        "-1 GB",
+        "1,000 GB",
+        "GB/s",
+        "1 GB/h",
+        "5 kiB",
+        "1 XB",
+        "1e999 B",
+        "nan B",
+        "inf s",
+        "9e999 s",
+        "1 2 GB",
+        None,
+        450,
+        ["1 B"],
+    ],
 )
 def test_garbage_is_refused_with_an_example(parse: Callable[[object], float], text: object) -> None:
     """Never a bare number, a sign, a thing that is not text, or a value that is not finite."""
@@ -61,7 +88,14 @@ def test_a_value_past_the_largest_float_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "text"), [(parse_bytes, "1 GB/s"), (parse_bandwidth, "1 GB"), (parse_bytes, "1 Gb"), (parse_flops, "1 TB/s"), (parse_seconds, "1 B")]
+    ("parse", "text"),
+    [
+        (parse_bytes, "1 GB/s"),
+        (parse_bandwidth, "1 GB"),
+        (parse_bytes, "1 Gb"),
+        (parse_flops, "1 TB/s"),
+        (parse_seconds, "1 B"),
+    ],
 )
 def test_the_unit_has_to_fit(parse: Callable[[object], float], text: str) -> None:
     """A size is no rate, and a memory of so many bits is a mistake."""
@@ -70,7 +104,9 @@ def test_the_unit_has_to_fit(parse: Callable[[object], float], text: str) -> Non
 
 
 @pytest.mark.parametrize("parse", PARSERS)
-@given(st.text(max_size=12) | st.from_regex(r"[0-9.eE+-]{1,8} ?[kKMGTP]?i?(B|b/s|B/s|FLOPS|s)", fullmatch=True))
+@given(
+    st.text(max_size=12) | st.from_regex(r"[0-9.eE+-]{1,8} ?[kKMGTP]?i?(B|b/s|B/s|FLOPS|s)", fullmatch=True)
+)
 def test_no_text_breaks_a_parser(parse: Callable[[object], float], text: str) -> None:
     """A finite number from zero up, or a refusal."""
     with contextlib.suppress(BadInput):

@@ -82,7 +82,9 @@ def test_the_busiest_gpu_is_recomputed_from_the_placement() -> None:
     by_hand = []
     for shares_E, expert_P in zip(problem.shares_LE, placement.expert_LP, strict=True):
         counts = [list(expert_P).count(expert) for expert in range(8)]
-        by_hand.append(max(sum(shares_E[e] / counts[e] for e in expert_P[gpu * 2 : gpu * 2 + 2]) for gpu in range(8)))
+        by_hand.append(
+            max(sum(shares_E[e] / counts[e] for e in expert_P[gpu * 2 : gpu * 2 + 2]) for gpu in range(8))
+        )
     assert balance.busiest_L(problem, placement) == pytest.approx(by_hand)
 
 

@@ -15,6 +15,8 @@ def test_no_row_is_below_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (bounds.run(Peers(), 1, None) for _ in range(2))
     assert first.rows == second.rows
     assert all(-1e-9 <= row["gap_share"] <= row["worst_gap_share"] + 1e-12 for row in first.rows)  # type: ignore[operator]
-    assert [(row["rule"], row["transport"]) for row in first.rows if row["method"] == "remote"] == [("nearest", transport) for transport in TRANSPORTS]
+    assert [(row["rule"], row["transport"]) for row in first.rows if row["method"] == "remote"] == [
+        ("nearest", transport) for transport in TRANSPORTS
+    ]
     assert len({tuple(row) for row in first.rows}) == 1
     assert len(first.rows) == 2 * 4 * 2 + 4

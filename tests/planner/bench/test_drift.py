@@ -17,7 +17,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_way_to_re_plan_keeps_its_limit() -> None:
     """Rows have the same keys, a peer that starts afresh is among them, nobody's placement is invalid, and keeping the plan moves nothing."""
-    table = drift.run(Peers({"peer": lambda load_LE, *_: np.tile(np.arange(24) % 16, (len(load_LE), 1))}), 1, None)
+    table = drift.run(
+        Peers({"peer": lambda load_LE, *_: np.tile(np.arange(24) % 16, (len(load_LE), 1))}), 1, None
+    )
     assert len({tuple(row) for row in table.rows}) == 1
     moved = {(row["instance"], row["method"]): float(str(row["most_moved_share"])) for row in table.rows}
     assert len(moved) == 2 * (3 + len(drift.SHARES))
@@ -40,6 +42,9 @@ def test_the_series_follows_its_first_draw_and_keeps_its_spread() -> None:
 
 def test_balance_is_that_of_the_busiest_gpus() -> None:
     """Mean over busiest, both summed over layers."""
-    share_LE, expert_LP = np.array([[0.5, 0.25, 0.25, 0.0], [0.25] * 4]), np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
+    share_LE, expert_LP = (
+        np.array([[0.5, 0.25, 0.25, 0.0], [0.25] * 4]),
+        np.array([[0, 1, 2, 3], [0, 1, 2, 3]]),
+    )
     assert peaks(share_LE, expert_LP, 2).tolist() == [0.75, 0.5]
     assert drift._balance(share_LE, expert_LP, 2) == pytest.approx(1 / 1.25)

@@ -22,13 +22,21 @@ def test_every_row_is_judged_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of the window itself are best; only the re-splittable plan is sure to be joined, and passes most load on."""
     monkeypatch.setattr(resplit, "INSTANCE", SMALL)
     monkeypatch.setattr(resplit, "RHOS", (0.9,))
-    peer = {"peer": lambda load_LE, slots, *_: np.tile(np.arange(slots) % load_LE.shape[1], (len(load_LE), 1))}
+    peer = {
+        "peer": lambda load_LE, slots, *_: np.tile(np.arange(slots) % load_LE.shape[1], (len(load_LE), 1))
+    }
     table = resplit.run(Peers(peer), 1, None)
     assert [row["method"] for row in table.rows] == ["peer", "auto", "auto --resplittable"]
     assert len({tuple(row) for row in table.rows}) == 1
-    figures = [{key: float(str(cell)) for key, cell in row.items() if key.endswith(("balancedness", "share"))} for row in table.rows]
+    figures = [
+        {key: float(str(cell)) for key, cell in row.items() if key.endswith(("balancedness", "share"))}
+        for row in table.rows
+    ]
     assert all(row["valid"] for row in table.rows)
     for row in figures:
-        assert row["next_resplit_balancedness"] >= max(row["next_balancedness"], row["next_static_balancedness"]) - 1e-9
+        assert (
+            row["next_resplit_balancedness"]
+            >= max(row["next_balancedness"], row["next_static_balancedness"]) - 1e-9
+        )
     assert figures[2]["joined_layers_share"] == 1
     assert figures[2]["next_resplit_balancedness"] > figures[1]["next_resplit_balancedness"] - 0.01

@@ -17,14 +17,18 @@ def test_a_topical_trace_has_topics() -> None:
     assert ids_LTK.shape == (2, scale.TRACED_TOKENS, 4)
     assert (np.diff(np.sort(ids_LTK, axis=2), axis=2) > 0).all()
     chosen_TE = (ids_LTK[0][:, :, None] == np.arange(16)).any(axis=1).astype(float)
-    lift_EE = (chosen_TE.T @ chosen_TE / len(chosen_TE)) / np.outer(chosen_TE.mean(axis=0), chosen_TE.mean(axis=0))
+    lift_EE = (chosen_TE.T @ chosen_TE / len(chosen_TE)) / np.outer(
+        chosen_TE.mean(axis=0), chosen_TE.mean(axis=0)
+    )
     assert lift_EE[~np.eye(16, dtype=bool)].max() > 1.2
 
 
 def test_shapes_are_those_of_their_names() -> None:
     """GPUs of the machine times slots on each."""
     for instance, _ in scale.RUNS:
-        slots, gpus = (int(word.rstrip(",")) for word in instance.name.split("-> ")[1].replace("/", " ").split()[:2])
+        slots, gpus = (
+            int(word.rstrip(",")) for word in instance.name.split("-> ")[1].replace("/", " ").split()[:2]
+        )
         assert read_topology(instance.machine).gpu_count == gpus
         assert gpus * instance.slots_per_gpu == slots
 

@@ -20,4 +20,7 @@ def test_instances_are_those_described() -> None:
     assert {problem.model.experts for problem in problems} == {5, 6, 7, 8}
     assert {problem.gpus for problem in problems} == {2, 3, 4}
     assert min(problem.redundant for problem in problems) > 0
-    assert all((one.load.total_LE == other.load.total_LE).all() for one, other in zip(problems, tight_problems(), strict=True))
+    assert all(
+        (one.load.total_LE == other.load.total_LE).all()
+        for one, other in zip(problems, tight_problems(), strict=True)
+    )

@@ -29,7 +29,10 @@ def test_peers_are_judged_under_both_rules(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(traffic, "INSTANCES", (TINY,))
     greedy_LP = find_method("greedy")(synthetic_problem(TINY)).expert_LP
     table = traffic.run(Peers({"vLLM 0.33 default": lambda *_: greedy_LP}), 1, None)
-    assert [row["method"] for row in table.rows][:2] == ["vLLM 0.33 default, even", "vLLM 0.33 default, nearest"]
+    assert [row["method"] for row in table.rows][:2] == [
+        "vLLM 0.33 default, even",
+        "vLLM 0.33 default, nearest",
+    ]
     assert table.rows[0]["cross_node_share"] == pytest.approx(0.5)
     assert all(row["valid"] for row in table.rows)
     assert len({tuple(row) for row in table.rows}) == 1
@@ -37,7 +40,9 @@ def test_peers_are_judged_under_both_rules(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("study", [coactivation, layer_time])
-def test_without_the_traces_the_reason_is_given(study: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_traces_the_reason_is_given(
+    study: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """No rows, and a note that names what is missing."""
     monkeypatch.setattr(traces, "FOLDER", tmp_path)
     table = study.run(Peers(), 1, None)  # type: ignore[attr-defined]

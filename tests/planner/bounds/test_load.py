@@ -14,9 +14,17 @@ from tests.planner.small import Ints, every_row
 
 Floats = npt.NDArray[np.float64]
 ROUNDING = 1 + 1e-9
-FLASHLB = np.array([[600.0, 560, 120, 120, 20, 10, 10, 10]])  # the example in FlashLB's own text: 8 GPUs, 2 slots each
+FLASHLB = np.array(
+    [[600.0, 560, 120, 120, 20, 10, 10, 10]]
+)  # the example in FlashLB's own text: 8 GPUs, 2 slots each
 
-SHAPES = [(experts, gpus, slots) for experts in range(1, 6) for gpus in (1, 2, 3) for slots in (1, 2, 3) if slots <= experts <= gpus * slots]
+SHAPES = [
+    (experts, gpus, slots)
+    for experts in range(1, 6)
+    for gpus in (1, 2, 3)
+    for slots in (1, 2, 3)
+    if slots <= experts <= gpus * slots
+]
 ROWS = {shape: every_row(*shape) for shape in SHAPES}
 
 
@@ -35,7 +43,9 @@ def free_optimum(load_E: Floats, rows_NGS: Ints) -> float:
     busiest_N = np.zeros(len(rows_NGS))
     for size in range(1, len(load_E) + 1):
         for chosen in map(list, combinations(range(len(load_E)), size)):
-            busiest_N = np.maximum(busiest_N, load_E[chosen].sum() / holds_NGE[:, :, chosen].any(axis=2).sum(axis=1))
+            busiest_N = np.maximum(
+                busiest_N, load_E[chosen].sum() / holds_NGE[:, :, chosen].any(axis=2).sum(axis=1)
+            )
     return float(busiest_N.min())
 
 
@@ -43,7 +53,9 @@ def free_optimum(load_E: Floats, rows_NGS: Ints) -> float:
 def instances(draw: st.DrawFn) -> tuple[Floats, tuple[int, int, int]]:
     """load_E and a shape (experts, GPUs, slots a GPU)."""
     shape = draw(st.sampled_from(SHAPES))
-    return np.array(draw(st.lists(st.integers(0, 30), min_size=shape[0], max_size=shape[0])), dtype=float), shape
+    return np.array(
+        draw(st.lists(st.integers(0, 30), min_size=shape[0], max_size=shape[0])), dtype=float
+    ), shape
 
 
 @given(instance=instances())
@@ -74,7 +86,9 @@ def test_every_bound_wins_somewhere_and_is_then_exact() -> None:
     for reason, load, gpus, slots in cases:
         found = load_bound(np.array([load]), gpus, slots, even=True)
         assert found.reason_L == (reason,)
-        assert found.load_L[0] == pytest.approx(even_optimum(np.array(load), every_row(len(load), gpus, slots)), rel=1e-6), reason
+        assert found.load_L[0] == pytest.approx(
+            even_optimum(np.array(load), every_row(len(load), gpus, slots)), rel=1e-6
+        ), reason
 
 
 def test_a_spare_slot_takes_no_second_cold_expert_away() -> None:
@@ -114,14 +128,18 @@ def test_published_example() -> None:
 )
 def test_bounds_of_plain_cases(even: bool, load: list[float], gpus: int, slots: int, expected: float) -> None:
     """Answers that need no search."""
-    assert load_bound(np.array([load]), gpus, slots, even=even).load_L[0] == pytest.approx(expected, rel=1e-12)
+    assert load_bound(np.array([load]), gpus, slots, even=even).load_L[0] == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 @given(instance=instances(), doublings=st.integers(-3, 10))
 def test_bound_scales_with_the_load(instance: tuple[Floats, tuple[int, int, int]], doublings: int) -> None:
     """Loads times a power of two give the bound times it, exactly; the reason stays."""
     load_E, (_, gpus, slots) = instance
-    once, scaled = (load_bound(factor * load_E[None], gpus, slots, even=True) for factor in (1.0, 2.0**doublings))
+    once, scaled = (
+        load_bound(factor * load_E[None], gpus, slots, even=True) for factor in (1.0, 2.0**doublings)
+    )
     assert scaled.load_L[0] == 2.0**doublings * once.load_L[0]
     assert scaled.reason_L == once.reason_L
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.bounds.picks import convex, least_convex_total, least_total, messages_E, messages_of_trace_XE, touched_slots
+from planner.bounds.picks import (
+    convex,
+    least_convex_total,
+    least_total,
+    messages_E,
+    messages_of_trace_XE,
+    touched_slots,
+)
 from planner.bounds.time import parts_CC
 from planner.cost import Routing, messages_GG
 from planner.problem import Problem
@@ -15,7 +22,11 @@ from planner.replica import find_rule
 from tests.planner.small import placed, question, random_row
 from tests.strategies import cluster
 
-tables = st.integers(1, 4).flatmap(lambda counts: st.lists(st.lists(st.integers(0, 30), min_size=counts, max_size=counts), min_size=1, max_size=4))
+tables = st.integers(1, 4).flatmap(
+    lambda counts: st.lists(
+        st.lists(st.integers(0, 30), min_size=counts, max_size=counts), min_size=1, max_size=4
+    )
+)
 
 
 def least_by_trying(value_EC: np.ndarray, extra: int) -> float:
@@ -35,7 +46,11 @@ def test_least_total_is_below_every_choice(table: list[list[int]], data: st.Data
     assert found >= least - np.ptp(value_EC, axis=1).max() - 1e-9
 
 
-@given(weights=st.lists(st.integers(0, 9), min_size=1, max_size=4), falls=st.lists(st.integers(0, 9), max_size=3), data=st.data())
+@given(
+    weights=st.lists(st.integers(0, 9), min_size=1, max_size=4),
+    falls=st.lists(st.integers(0, 9), max_size=3),
+    data=st.data(),
+)
 def test_convex_tolls_are_shared_exactly(weights: list[int], falls: list[int], data: st.DataObject) -> None:
     """Savings that shrink with the count: taking the largest is the best choice of counts."""
     toll_C = 40 - np.cumsum([0, *sorted(falls, reverse=True)], dtype=float)
@@ -56,16 +71,29 @@ def test_the_convex_table_is_below_and_convex(toll: list[int]) -> None:
 
 
 @settings(max_examples=40)
-@given(counts=st.lists(st.integers(0, 50), min_size=4, max_size=7), top_k=st.integers(1, 4), slots=st.integers(1, 4))
-def test_a_place_gets_no_fewer_messages_than_its_experts_stand_for(counts: list[int], top_k: int, slots: int) -> None:
+@given(
+    counts=st.lists(st.integers(0, 50), min_size=4, max_size=7),
+    top_k=st.integers(1, 4),
+    slots=st.integers(1, 4),
+)
+def test_a_place_gets_no_fewer_messages_than_its_experts_stand_for(
+    counts: list[int], top_k: int, slots: int
+) -> None:
     """Any set of experts on the second of two GPUs: messages to it, as traffic counts them, against the sum over its experts."""
     experts = len(counts)
     if not any(counts):
         counts[0] = 1
     for held in combinations(range(experts), min(slots, experts)):
         rest = [expert for expert in range(experts) if expert not in held]
-        row_P = np.array([*(rest + list(held))[: max(len(rest), len(held))], *(list(held) + rest)[: max(len(rest), len(held))]])
-        problem = question(counts, cluster(1, 2), len(row_P) // 2, "even", top_k=top_k, transport="rank", tokens_per_rank=1)
+        row_P = np.array(
+            [
+                *(rest + list(held))[: max(len(rest), len(held))],
+                *(list(held) + rest)[: max(len(rest), len(held))],
+            ]
+        )
+        problem = question(
+            counts, cluster(1, 2), len(row_P) // 2, "even", top_k=top_k, transport="rank", tokens_per_rank=1
+        )
         share_SP = next(iter(find_rule("even")(placed(row_P, problem), problem.situation())))
         sent_GG = messages_GG(problem, Routing(problem.shares_LE[0], share_SP, row_P))
         least_E = messages_E(problem.shares_LE[0], top_k, problem.slots_per_gpu)
@@ -100,6 +128,11 @@ def test_touched_slots_are_no_fewer_than_bounded(seed: int, rule: str) -> None:
     problem: Problem = question(counts, slots_per_gpu=3, rule=rule, tokens_per_rank=int(drawn.integers(1, 6)))
     row_P = random_row(drawn, 6, 4, 3)
     share_SP = next(iter(find_rule(rule)(placed(row_P, problem), problem.situation())))
-    received_P = problem.workload.tokens_per_rank * problem.shares_LE[0][row_P] * share_SP.sum(axis=0) * (4 if len(share_SP) == 1 else 1)
+    received_P = (
+        problem.workload.tokens_per_rank
+        * problem.shares_LE[0][row_P]
+        * share_SP.sum(axis=0)
+        * (4 if len(share_SP) == 1 else 1)
+    )
     sent_E = 4 * problem.workload.tokens_per_rank * problem.shares_LE[0]
     assert touched_slots(sent_E, parts_CC(problem), problem.redundant) <= -np.expm1(-received_P).sum() + 1e-9

@@ -26,7 +26,10 @@ def assert_below_all(problem: Problem) -> None:
     found, bound = price_all(problem), time_bound(problem)
     for part in PARTS:
         least = getattr(found, f"{part}_seconds_L").min()
-        assert getattr(bound, f"{part}_seconds_L")[0] <= least * ROUNDING, (part, getattr(bound, f"{part}_reason_L"))
+        assert getattr(bound, f"{part}_seconds_L")[0] <= least * ROUNDING, (
+            part,
+            getattr(bound, f"{part}_reason_L"),
+        )
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -36,8 +39,14 @@ def test_no_placement_is_below(rule: str, transport: str) -> None:
     drawn = np.random.default_rng(7)
     for experts in (3, 4):
         for top_k, traced_tokens in ((1, 0), (2, 0), (2, 12), (3, 12)):
-            machine, tokens, seed = drawn.choice(list(MACHINES)), int(drawn.choice([1, 4, 64, 2000])), int(drawn.integers(1000))
-            assert_below_all(tiny_problem(machine, experts, 1, top_k, rule, transport, tokens, traced_tokens, seed))
+            machine, tokens, seed = (
+                drawn.choice(list(MACHINES)),
+                int(drawn.choice([1, 4, 64, 2000])),
+                int(drawn.integers(1000)),
+            )
+            assert_below_all(
+                tiny_problem(machine, experts, 1, top_k, rule, transport, tokens, traced_tokens, seed)
+            )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +57,9 @@ def test_no_placement_is_below(rule: str, transport: str) -> None:
         ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0), ("round-robin", "rank", 3, 0), ("round-robin", "slot", 1, 0),
     ],
 )  # fmt: skip
-def test_no_placement_is_below_with_many_replicas(rule: str, transport: str, tokens: int, traced_tokens: int) -> None:
+def test_no_placement_is_below_with_many_replicas(
+    rule: str, transport: str, tokens: int, traced_tokens: int
+) -> None:
     """Four experts, R = 4: all 978 placements."""
     assert_below_all(tiny_problem("two-nodes", 4, 2, 2, rule, transport, tokens, traced_tokens, seed=3))
 
@@ -58,9 +69,21 @@ def test_no_placement_is_below_with_many_replicas(rule: str, transport: str, tok
     rule=st.sampled_from([name for name in RULES if name != "lp"]), transport=st.sampled_from(list(TRANSPORTS)), tokens=st.integers(1, 5000),
     seed=st.integers(0, 10_000), data=st.data(),
 )  # fmt: skip
-def test_no_random_placement_is_below(rule: str, transport: str, tokens: int, seed: int, data: st.DataObject) -> None:
+def test_no_random_placement_is_below(
+    rule: str, transport: str, tokens: int, seed: int, data: st.DataObject
+) -> None:
     """Six experts in twelve slots, R = 6: 100 random placements."""
-    problem = tiny_problem(data.draw(st.sampled_from(list(MACHINES))), 6, 3, data.draw(st.integers(1, 4)), rule, transport, tokens, 0, seed)
+    problem = tiny_problem(
+        data.draw(st.sampled_from(list(MACHINES))),
+        6,
+        3,
+        data.draw(st.integers(1, 4)),
+        rule,
+        transport,
+        tokens,
+        0,
+        seed,
+    )
     drawn = np.random.default_rng(seed)
     rows: list[np.ndarray] = []
     while len(rows) < 100:
@@ -71,7 +94,9 @@ def test_no_random_placement_is_below(rule: str, transport: str, tokens: int, se
         assert getattr(bound, f"{part}_seconds_L")[0] <= getattr(found, f"{part}_seconds_L").min() * ROUNDING
 
 
-@pytest.mark.parametrize(("rule", "transport"), [("even", "slot"), ("nearest", "slot"), ("even", "allgather")])
+@pytest.mark.parametrize(
+    ("rule", "transport"), [("even", "slot"), ("nearest", "slot"), ("even", "allgather")]
+)
 def test_the_hand_solved_question_is_bounded_tightly(rule: str, transport: str) -> None:
     """The best plan of tests/data/two-nodes.yaml is within 2 % of its bound under each rule: what it sends and computes cannot be had for less."""
     problem = question(topology=two_nodes("measured"), rule=rule, transport=transport)
@@ -97,22 +122,31 @@ def test_spare_slots_go_to_the_hottest_under_nearest() -> None:
 @pytest.mark.parametrize("rule", ["even", "nearest"])
 def test_some_node_has_its_share_of_the_picks(rule: str) -> None:
     """Eight experts, R = 0, top-2, transport `node`: one of the two nodes has one of two picks at least, and 3 of 4 tokens of the other send to it."""
-    bound = time_bound(question([3, 3, 1, 1, 1, 1, 1, 1], two_nodes("measured"), 2, rule, top_k=2, transport="node"))
+    bound = time_bound(
+        question([3, 3, 1, 1, 1, 1, 1, 1], two_nodes("measured"), 2, rule, top_k=2, transport="node")
+    )
     assert bound.dispatch_reason_L == ("busiest unit",)
     message_bytes = 2016  # 1984 and 8 + 8 · 2, rounded up to 16
-    assert bound.dispatch_seconds_L[0] - DISPATCH["node"].start_seconds(4) == pytest.approx(600 * 3 / 4 * message_bytes / 50e9)
+    assert bound.dispatch_seconds_L[0] - DISPATCH["node"].start_seconds(4) == pytest.approx(
+        600 * 3 / 4 * message_bytes / 50e9
+    )
 
 
 def test_a_trace_whose_experts_never_meet_needs_a_message_each() -> None:
     """Tokens choose 0 and 1 or 2 and 3, with two slots a GPU: one message may do. Where experts meet at random more are needed."""
     together, mixed = [[0, 1], [2, 3]] * 6, [[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]] * 2
-    bounds = [time_bound(question([1] * 4, None, 2, "even", traced, 2, transport="rank")).dispatch_seconds_L[0] for traced in (together, mixed)]
+    bounds = [
+        time_bound(question([1] * 4, None, 2, "even", traced, 2, transport="rank")).dispatch_seconds_L[0]
+        for traced in (together, mixed)
+    ]
     assert bounds[0] < bounds[1]
 
 
 def test_replicas_that_share_are_read_more() -> None:
     """One token a rank: under `even` a second replica is another slot that may be touched; a rule that may use one replica alone has no such bound."""
-    even, hashed = (parts_CC(question(slots_per_gpu=2, rule=rule, tokens_per_rank=1)) for rule in ("even", "hashed"))
+    even, hashed = (
+        parts_CC(question(slots_per_gpu=2, rule=rule, tokens_per_rank=1)) for rule in ("even", "hashed")
+    )
     assert [part.tolist() for part in even[:2]] == [[1.0], [0.5, 0.5]]
     assert [part.tolist() for part in hashed[:2]] == [[1.0], [1.0, 0.0]]
 

@@ -62,12 +62,26 @@ def test_json_output_is_the_plan_file(tmp_path: Path) -> None:
 def test_solve_reports_what_a_person_decides_by() -> None:
     """Balance fitted and held-out, the phases, the bottleneck, the bound, memory, and doing nothing."""
     result = run("solve", "--model", "mixtral", *SMALL)
-    words = ("held-out", "dispatch", "compute", "combine", "bottleneck", "cross-node", "bound", "memory a GPU", "same R", "R = 0", "mean share of the measured")
+    words = (
+        "held-out",
+        "dispatch",
+        "compute",
+        "combine",
+        "bottleneck",
+        "cross-node",
+        "bound",
+        "memory a GPU",
+        "same R",
+        "R = 0",
+        "mean share of the measured",
+    )
     for word in words:
         assert word in result.stdout, word
 
 
-@pytest.mark.parametrize(("engine", "name"), [("trtllm", "moe_load_balancer.yaml"), ("vllm_ascend", "expert_map.json")])
+@pytest.mark.parametrize(
+    ("engine", "name"), [("trtllm", "moe_load_balancer.yaml"), ("vllm_ascend", "expert_map.json")]
+)
 def test_emit_then_check(engine: str, name: str, tmp_path: Path) -> None:
     """What is emitted passes our own check, with the plan beside it and with the facts given; a spoilt cell fails both."""
     result = run("emit", solved(tmp_path / "plan.json"), "--engine", engine, "-o", tmp_path / "out")
@@ -83,11 +97,21 @@ def test_emit_then_check(engine: str, name: str, tmp_path: Path) -> None:
 
 def test_convert_writes_another_engines_map(tmp_path: Path) -> None:
     """A plan becomes a map of TensorRT-LLM and that one a map of vllm-ascend; each passes the check of the engine that loads it."""
-    assert run("convert", solved(tmp_path / "plan.json"), "--to", "trtllm", "-o", tmp_path / "map.yaml").exit_code == 0
+    assert (
+        run(
+            "convert", solved(tmp_path / "plan.json"), "--to", "trtllm", "-o", tmp_path / "map.yaml"
+        ).exit_code
+        == 0
+    )
     words = ("--to", "vllm_ascend", "--model", "mixtral", "--ep", "4", "-o", tmp_path / "map.json", "--json")
     result = run("convert", tmp_path / "map.yaml", "--from", "trtllm", *words)
     assert json.loads(result.stdout)["file"] == str(tmp_path / "map.json")
-    assert run("check", tmp_path / "map.json", "--model", "mixtral", "--ep", "4", "--engine", "vllm_ascend").exit_code == 0
+    assert (
+        run(
+            "check", tmp_path / "map.json", "--model", "mixtral", "--ep", "4", "--engine", "vllm_ascend"
+        ).exit_code
+        == 0
+    )
 
 
 def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
@@ -105,7 +129,11 @@ def test_evaluate_under_every_engine(tmp_path: Path) -> None:
     """One row and one JSON entry each; together with one engine it is refused."""
     plan = solved(tmp_path / "plan.json")
     found = json.loads(run("evaluate", plan, "--all-engines", "--json").stdout)["engines"]
-    assert {found[name]["replica_rule"] for name in ("sglang", "trtllm", "vllm")} == {"nearest-static", "round-robin", "hashed"}
+    assert {found[name]["replica_rule"] for name in ("sglang", "trtllm", "vllm")} == {
+        "nearest-static",
+        "round-robin",
+        "hashed",
+    }
     assert all(name in run("evaluate", plan, "--all-engines").stdout for name in found)
     assert "give one of them" in fault(run("evaluate", plan, "--all-engines", "--engine", "vllm"))
 
@@ -169,12 +197,27 @@ def test_bad_input_gets_one_line_that_helps(arguments: list[str], words: str) ->
     assert words in fault(run(*arguments))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff" * 50, b'{"schema": "moeplan/plan/1"', b'{"schema": "moeplan/plan/1"}', b"[]", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00\x01\xff" * 50,
+        b'{"schema": "moeplan/plan/1"',
+        b'{"schema": "moeplan/plan/1"}',
+        b"[]",
+        b"[" * 100_000,
+    ],
+)
 def test_broken_plan_files_are_refused_by_every_reader(content: bytes, tmp_path: Path) -> None:
     """Empty, binary, truncated, hollow, foreign and nested files: one line from each command that reads a plan."""
     path = tmp_path / "plan.json"
     path.write_bytes(content)
-    for arguments in (["evaluate"], ["emit", "--engine", "sglang", "-o", str(tmp_path / "out")], ["validate"], ["check"]):
+    for arguments in (
+        ["evaluate"],
+        ["emit", "--engine", "sglang", "-o", str(tmp_path / "out")],
+        ["validate"],
+        ["check"],
+    ):
         assert str(path) in fault(run(*arguments, path))
     assert not (tmp_path / "out").exists()
 
@@ -185,7 +228,10 @@ def test_a_failed_solve_leaves_the_old_plan(tmp_path: Path) -> None:
     before = plan.read_bytes()
     assert run("solve", "--model", "mixtral", "--redundant", "3", "-o", plan).exit_code == 2
     assert plan.read_bytes() == before
-    assert "cannot be written" in run("solve", "--model", "mixtral", *SMALL, "-o", tmp_path / "absent" / "plan.json").stderr
+    assert (
+        "cannot be written"
+        in run("solve", "--model", "mixtral", *SMALL, "-o", tmp_path / "absent" / "plan.json").stderr
+    )
 
 
 def test_interrupt_ends_validate_with_one_line_and_no_process(tmp_path: Path) -> None:
@@ -202,7 +248,14 @@ def test_interrupt_ends_validate_with_one_line_and_no_process(tmp_path: Path) ->
 def test_a_full_disk_under_the_output_is_one_line() -> None:
     """`moeplan ... > file` on a full disk."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        done = subprocess.run([sys.executable, "-m", "planner", "model", "list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "planner", "model", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.returncode == 2
     assert done.stderr == "moeplan: the output cannot be written (No space left on device)\n"
 
@@ -227,7 +280,12 @@ def test_import_to_solve_to_check(tmp_path: Path) -> None:
     paste = tmp_path / "topo.txt"
     paste.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n")
     shown = json.loads(run("import", paste, "--json").stdout)
-    assert (shown["gpus"], shown["nvlink_domains"], shown["nics"], shown["affinity"]) == (2, [[0, 1]], 0, {"0": [], "1": []})
+    assert (shown["gpus"], shown["nvlink_domains"], shown["nics"], shown["affinity"]) == (
+        2,
+        [[0, 1]],
+        0,
+        {"0": [], "1": []},
+    )
     assert shown["unknown"]
     machine = tmp_path / "machine.json"
     assert "--gpu" in run("import", paste, "-o", machine).stderr
@@ -240,7 +298,12 @@ def test_import_to_solve_to_check(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"", "empty"), (b"hello\n", "of no kind"), (b"\x7fELF\x00\x00", "binary"), (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><system/>', "entit")],
+    [
+        (b"", "empty"),
+        (b"hello\n", "of no kind"),
+        (b"\x7fELF\x00\x00", "binary"),
+        (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><system/>', "entit"),
+    ],
 )
 def test_import_refuses_what_it_cannot_read(content: bytes, words: str, tmp_path: Path) -> None:
     """One line, exit 2."""

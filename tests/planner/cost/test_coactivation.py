@@ -16,14 +16,23 @@ from planner.replica import CHOICES, find_rule
 from tests.strategies import cluster, problem_of, small_model
 
 
-def traced(tokens: list[list[int]], rule: str, expert_P: list[int], *, nodes: int = 2, tokens_per_rank: int = 128) -> tuple[Problem, Placement]:
+def traced(
+    tokens: list[list[int]], rule: str, expert_P: list[int], *, nodes: int = 2, tokens_per_rank: int = 128
+) -> tuple[Problem, Placement]:
     """One layer, two GPUs a node, these tokens, this placement."""
     experts_LTK = np.array([tokens], dtype=np.int32)
     experts, gpus = max(expert_P) + 1, 2 * nodes
     counts = np.bincount(experts_LTK.ravel(), minlength=experts).astype(np.int64)
     load = LoadProfile(counts[None, None], (0,), "made for tests", trace=Trace(experts_LTK, (len(tokens),)))
     model = replace(small_model(1, experts), top_k=len(tokens[0]))
-    problem = Problem(cluster(nodes, 2), model, load, Workload(tokens_per_rank, transport="node"), len(expert_P) // gpus, rule)
+    problem = Problem(
+        cluster(nodes, 2),
+        model,
+        load,
+        Workload(tokens_per_rank, transport="node"),
+        len(expert_P) // gpus,
+        rule,
+    )
     return problem, Placement(np.array([expert_P]), (0,), gpus)
 
 
@@ -55,7 +64,9 @@ def test_experts_of_a_row_pick_alike_under_the_hash() -> None:
     rule=st.sampled_from(["even", "nearest", "nearest-static"]),
     order=st.permutations([0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 4, 1]),
 )
-def test_equals_the_expectation_of_independent_draws(tokens: list[list[int]], rule: str, order: list[int]) -> None:
+def test_equals_the_expectation_of_independent_draws(
+    tokens: list[list[int]], rule: str, order: list[int]
+) -> None:
     """Every way to pick a slot for each of a token's experts, weighed by the rule, counted place by place."""
     problem, placement = traced(tokens, rule, order, nodes=3)
     share_SP = np.broadcast_to(next(iter(find_rule(rule)(placement, problem.situation()))), (6, 12))
@@ -63,7 +74,14 @@ def test_equals_the_expectation_of_independent_draws(tokens: list[list[int]], ru
     total = 0.0
     for rank in range(6):
         for token in tokens:
-            options = [[(int(node_P[slot]), float(share_SP[rank, slot])) for slot in range(12) if order[slot] == expert] for expert in token]
+            options = [
+                [
+                    (int(node_P[slot]), float(share_SP[rank, slot]))
+                    for slot in range(12)
+                    if order[slot] == expert
+                ]
+                for expert in token
+            ]
             for a, weight_a in options[0]:
                 for b, weight_b in options[1]:
                     for c, weight_c in options[2]:
@@ -82,7 +100,9 @@ def test_rules_by_row_equal_the_engines_picks(rule: str) -> None:
     for rank in range(4):
         for token in tokens:
             slots_TK = CHOICES[rule](np.array([token] * 7), np.array(order), rank, 4)
-            reached += [len(set(node_P[slots_K].tolist()) - {int(problem.node_G[rank])}) for slots_K in slots_TK]
+            reached += [
+                len(set(node_P[slots_K].tolist()) - {int(problem.node_G[rank])}) for slots_K in slots_TK
+            ]
     assert remote_places_L(problem, placement) == pytest.approx([np.mean(reached)])
 
 
@@ -102,5 +122,7 @@ def test_a_layer_that_the_trace_lacks_is_nan() -> None:
 def test_counts_alone_are_refused() -> None:
     """One line that says what is missing."""
     problem = problem_of([[1, 2]], gpus=2, slots_per_gpu=1)
-    with pytest.raises(BadInput, match="places per token are counted over a trace, and this load has counts alone"):
+    with pytest.raises(
+        BadInput, match="places per token are counted over a trace, and this load has counts alone"
+    ):
         remote_places_L(problem, Placement(np.array([[0, 1]]), (0,), 2))

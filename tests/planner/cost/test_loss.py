@@ -22,9 +22,18 @@ from tests.strategies import problem_of, surviving_problems
 def anew(problem: Problem, placement: Placement, lost: tuple[int, ...]) -> tuple[Problem, Placement]:
     """The question on the GPUs left, with the rows they hold, made slot by slot."""
     left = [gpu for gpu in range(problem.gpus) if gpu not in lost]
-    rows = [[expert for gpu in left for expert in row[gpu * problem.slots_per_gpu : (gpu + 1) * problem.slots_per_gpu]] for row in placement.expert_LP.tolist()]
+    rows = [
+        [
+            expert
+            for gpu in left
+            for expert in row[gpu * problem.slots_per_gpu : (gpu + 1) * problem.slots_per_gpu]
+        ]
+        for row in placement.expert_LP.tolist()
+    ]
     topology = problem.topology.without(lost)
-    return replace(problem, topology=topology, survive=None, replica_rule="even"), Placement(np.array(rows), placement.layer_ids, len(left))
+    return replace(problem, topology=topology, survive=None, replica_rule="even"), Placement(
+        np.array(rows), placement.layer_ids, len(left)
+    )
 
 
 @settings(max_examples=40)
@@ -41,15 +50,25 @@ def test_worst_and_mean_are_those_of_every_loss(problem: Problem) -> None:
         costs[lost] = cost(question, left)
     assert found.exact
     assert found.losses == found.possible == len(costs)
-    assert found.worst_balance.max_over_mean == pytest.approx(max(priced.max_over_mean for priced in costs.values()))
-    assert found.mean_max_over_mean == pytest.approx(np.mean([priced.max_over_mean for priced in costs.values()]))
+    assert found.worst_balance.max_over_mean == pytest.approx(
+        max(priced.max_over_mean for priced in costs.values())
+    )
+    assert found.mean_max_over_mean == pytest.approx(
+        np.mean([priced.max_over_mean for priced in costs.values()])
+    )
     if found.timed == found.losses:
-        assert found.slowest.total_seconds == pytest.approx(max(priced.total_seconds for priced in costs.values()))
-        assert found.mean_seconds == pytest.approx(np.mean([priced.total_seconds for priced in costs.values()]))
+        assert found.slowest.total_seconds == pytest.approx(
+            max(priced.total_seconds for priced in costs.values())
+        )
+        assert found.mean_seconds == pytest.approx(
+            np.mean([priced.total_seconds for priced in costs.values()])
+        )
     for loss in (found.worst_balance, found.slowest):
         seconds = costs[loss.gpus].total_seconds
         tokens_per_s = (problem.gpus - len(loss.gpus)) * problem.workload.tokens_per_rank / seconds
-        assert (loss.max_over_mean, loss.total_seconds, loss.tokens_per_s) == pytest.approx((costs[loss.gpus].max_over_mean, seconds, tokens_per_s))
+        assert (loss.max_over_mean, loss.total_seconds, loss.tokens_per_s) == pytest.approx(
+            (costs[loss.gpus].max_over_mean, seconds, tokens_per_s)
+        )
 
 
 def surviving_two(gpus: int = 8) -> tuple[Problem, Placement]:
@@ -85,7 +104,9 @@ def test_layers_without_a_signal_are_no_part_of_the_balance() -> None:
     loads = [[5, 3, 2, 1], [0, 0, 0, 0]]
     problem = replace(problem_of(loads, 4, slots_per_gpu=3), survive=Survival(gpus=1))
     placement = find_method("greedy")(problem)
-    assert after_loss(problem, placement, Survival(gpus=1)).whole.max_over_mean == pytest.approx(cost(problem, placement).max_over_mean)
+    assert after_loss(problem, placement, Survival(gpus=1)).whole.max_over_mean == pytest.approx(
+        cost(problem, placement).max_over_mean
+    )
 
 
 def test_what_is_left_closes_up() -> None:

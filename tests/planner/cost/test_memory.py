@@ -21,9 +21,13 @@ def test_lines_and_what_is_left_are_the_whole_memory() -> None:
     """Nothing is counted twice, and each line says what it rests on."""
     problem = question(TINY, machine(8), 8)
     found = ledger(problem, "sglang")
-    assert sum(line.size_bytes for line in found.lines) + found.kv_left_bytes == pytest.approx(found.memory_bytes)
+    assert sum(line.size_bytes for line in found.lines) + found.kv_left_bytes == pytest.approx(
+        found.memory_bytes
+    )
     assert {line.basis.split(":")[0] for line in found.lines} == {"exact", "read", "assumed"}
-    assert found.lines[0].size_bytes + found.lines[1].size_bytes == pytest.approx(problem.slots_per_gpu * problem.slot_bytes)
+    assert found.lines[0].size_bytes + found.lines[1].size_bytes == pytest.approx(
+        problem.slots_per_gpu * problem.slot_bytes
+    )
 
 
 def test_the_low_latency_buffer_of_a_step_by_hand() -> None:
@@ -33,17 +37,28 @@ def test_the_low_latency_buffer_of_a_step_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("transport", "engine", "size_bytes"),
-    [("rank", "vllm", 2**30), ("node", "vllm", 2**31), ("allgather", "sglang", 2 * 8 * 128 * 2048 * 2), ("slot", None, low_latency_bytes(128, 2048, 72))],
+    [
+        ("rank", "vllm", 2**30),
+        ("node", "vllm", 2**31),
+        ("allgather", "sglang", 2 * 8 * 128 * 2048 * 2),
+        ("slot", None, low_latency_bytes(128, 2048, 72)),
+    ],
 )
 def test_each_transport_has_its_buffers(transport: str, engine: str, size_bytes: float) -> None:
     """Message by message, one buffer a network, or every rank's tokens."""
     problem = question(TINY, machine(8), 8)
-    assert sizes(replace(problem, workload=replace(problem.workload, transport=transport)), engine)["all_to_all"] == size_bytes
+    assert (
+        sizes(replace(problem, workload=replace(problem.workload, transport=transport)), engine)["all_to_all"]
+        == size_bytes
+    )
 
 
 def test_sglang_sizes_its_buffer_for_128_tokens_at_least() -> None:
     """A smaller step does not shrink it, a larger one grows it."""
-    small, large = (sizes(question(TINY, machine(8), 8, tokens_per_rank=tokens), "sglang")["all_to_all"] for tokens in (8, 256))
+    small, large = (
+        sizes(question(TINY, machine(8), 8, tokens_per_rank=tokens), "sglang")["all_to_all"]
+        for tokens in (8, 256)
+    )
     assert (small, large) == (low_latency_bytes(128, 2048, 72), low_latency_bytes(256, 2048, 72))
 
 
@@ -53,26 +68,29 @@ def test_other_weights_of_deepseek_v3_are_near_what_is_known() -> None:
     assert found == pytest.approx(19e9, rel=0.15)
 
 
-def posed(floor_bytes: float) -> Callable[[int], Problem]:
+def resolve(floor_bytes: float) -> Callable[[int], Problem]:
     return lambda redundant: replace(question(TINY, machine(8), redundant), kv_floor_bytes=floor_bytes)
 
 
 def test_a_floor_names_the_redundancy_that_would_fit() -> None:
     """Or says that none would."""
     left = [ledger(question(TINY, machine(8), redundant), None).kv_left_bytes for redundant in (0, 8)]
-    assert within_floor(posed(left[1]), None)(8).redundant == 8
+    assert within_floor(resolve(left[1]), None)(8).redundant == 8
     with pytest.raises(Infeasible, match=r"other weights .* \(assumed\).*--redundant 8 would fit"):
-        within_floor(posed(left[1]), None)(16)
+        within_floor(resolve(left[1]), None)(16)
     with pytest.raises(Infeasible, match="no number of redundant experts fits"):
-        within_floor(posed(left[0] + 1e6), None)(8)
+        within_floor(resolve(left[0] + 1e6), None)(8)
 
 
 def test_a_floor_and_a_promise_that_contradict_are_both_named() -> None:
     """8 GPUs need 7 redundant experts to be joined: with 8 the floor is missed, and fewer would break the promise."""
     left = ledger(question(TINY, machine(8), 0), None).kv_left_bytes
-    pose = within_floor(lambda redundant: replace(posed(left)(redundant), resplittable=True), None)
-    with pytest.raises(Infeasible, match=r"less than the floor of .*: use more GPUs or a lower floor, for fewer .* do not do: R = 0 cannot join 8 GPUs"):
-        pose(8)
+    problem_of = within_floor(lambda redundant: replace(resolve(left)(redundant), resplittable=True), None)
+    with pytest.raises(
+        Infeasible,
+        match=r"less than the floor of .*: use more GPUs or a lower floor, for fewer .* do not do: R = 0 cannot join 8 GPUs",
+    ):
+        problem_of(8)
 
 
 def test_without_a_floor_what_is_assumed_refuses_nothing() -> None:

@@ -19,7 +19,9 @@ def series(sizes: list[int]) -> LoadProfile:
     """Windows of four experts; with several sizes, so many windows a domain."""
     windows = sum(sizes)
     counts_WLE = np.arange(1, windows * 4 + 1, dtype=np.int64).reshape(windows, 1, 4)
-    domains = tuple(f"d{index}" for index, size in enumerate(sizes) for _ in range(size)) if len(sizes) > 1 else ()
+    domains = (
+        tuple(f"d{index}" for index, size in enumerate(sizes) for _ in range(size)) if len(sizes) > 1 else ()
+    )
     return LoadProfile(counts_WLE, (0,), "made up for tests", domains=domains)
 
 
@@ -31,7 +33,9 @@ def test_windows_are_kept_whole(sizes: list[int]) -> None:
     assert sum(part.total_LE for part in windows.loads).tolist() == load.total_LE.tolist()  # type: ignore[union-attr]
     assert sum(windows.weight_W) == load.windows
     assert all(len(set(part.domains)) <= 1 for part in windows.loads)
-    assert [windows.domain_W.count(name) for name in dict.fromkeys(windows.domain_W)] == [min(size, MOST_WINDOWS) for size in sizes]
+    assert [windows.domain_W.count(name) for name in dict.fromkeys(windows.domain_W)] == [
+        min(size, MOST_WINDOWS) for size in sizes
+    ]
 
 
 def test_one_window_is_the_cost() -> None:
@@ -50,10 +54,15 @@ def test_a_plan_of_the_sum_is_judged_on_each_window() -> None:
     placement = placed(BEST_ROW, problem)
     total = cost(problem, placement).total_seconds
     mean, worst = (
-        float(objective_seconds_L(replace(problem, objective=asked), windows_of(problem, load), placement).sum()) for asked in (Objective(), Objective("worst"))
+        float(
+            objective_seconds_L(replace(problem, objective=asked), windows_of(problem, load), placement).sum()
+        )
+        for asked in (Objective(), Objective("worst"))
     )
     assert total < mean < worst
-    assert worst == pytest.approx(max(cost(problem, placement, load.with_windows([window])).total_seconds for window in (0, 1)))
+    assert worst == pytest.approx(
+        max(cost(problem, placement, load.with_windows([window])).total_seconds for window in (0, 1))
+    )
 
 
 @pytest.mark.parametrize("rule", ["even", "nearest", "hashed", "round-robin", "lp"])
@@ -61,7 +70,10 @@ def test_costs_of_several_loads_are_the_cost_of_each(rule: str) -> None:
     """Whether what the rule shares follows from the placement or from the load."""
     problem = question().with_rule(rule)
     placement = placed(BEST_ROW, problem)
-    loads = [replace(problem.load, tokens_WLE=np.array([[row]], dtype=np.int64)) for row in ([9, 1, 1, 1], [1, 1, 1, 9], [5, 5, 5, 5])]
+    loads = [
+        replace(problem.load, tokens_WLE=np.array([[row]], dtype=np.int64))
+        for row in ([9, 1, 1, 1], [1, 1, 1, 9], [5, 5, 5, 5])
+    ]
     together = [found.layer_seconds_L.tolist() for found in costs(problem, placement, loads)]
     assert together == [cost(problem, placement, load).layer_seconds_L.tolist() for load in loads]
 

@@ -7,7 +7,7 @@ from planner.base import Infeasible
 from planner.cost import CurvePoint, chosen, levelled_off
 from planner.load import LoadProfile
 from planner.plan import plan_to_dict
-from planner.planning import Question, answer, poser
+from planner.planning import PlanRequest, answer, problem_of_r
 from planner.planning.redundancy import Curve, redundant_curve
 from planner.problem import Survival, Workload
 from planner.solvers import Search
@@ -16,7 +16,16 @@ from tests.strategies import cluster, small_model
 
 def points(*seconds: float, held_out: float = 1.0) -> tuple[CurvePoint, ...]:
     return tuple(
-        CurvePoint(4 * step, step + 1, np.array([value]), np.array([held_out]), 1.0, weights_bytes=1.0, free_bytes=1.0) for step, value in enumerate(seconds)
+        CurvePoint(
+            4 * step,
+            step + 1,
+            np.array([value]),
+            np.array([held_out]),
+            1.0,
+            weights_bytes=1.0,
+            free_bytes=1.0,
+        )
+        for step, value in enumerate(seconds)
     )
 
 
@@ -35,12 +44,22 @@ def test_a_curve_levels_off_after_three_points_without_a_gain() -> None:
     assert not levelled_off(points(1, 1, 1))
 
 
-def curve_of(loads: list[list[int]], *, kv_floor_bytes: float = 0.0, survive: Survival | None = None, least: int = 0) -> Curve:
+def curve_of(
+    loads: list[list[int]], *, kv_floor_bytes: float = 0.0, survive: Survival | None = None, least: int = 0
+) -> Curve:
     """Two nodes of two GPUs."""
     load = LoadProfile(np.array([loads], dtype=np.int64), tuple(range(len(loads))), "made for tests")
     model = small_model(len(loads), len(loads[0]))
-    pose = poser(model, cluster(2, 2), load, Workload(), replica_rule="even", kv_floor_bytes=kv_floor_bytes, survive=survive)
-    return redundant_curve(pose, least, 4, Search(), load)
+    problem_of = problem_of_r(
+        model,
+        cluster(2, 2),
+        load,
+        Workload(),
+        replica_rule="even",
+        kv_floor_bytes=kv_floor_bytes,
+        survive=survive,
+    )
+    return redundant_curve(problem_of, least, 4, Search(), load)
 
 
 def test_a_curve_goes_up_by_a_slot_on_every_gpu() -> None:
@@ -70,13 +89,22 @@ def test_a_curve_ends_with_memory() -> None:
 
 def test_a_plan_carries_its_curve() -> None:
     """Also in JSON; a plan whose R was given has none."""
-    plan = answer(Question("mixtral", "hgx-h100:1x4", method="refine"))
+    plan = answer(PlanRequest("mixtral", "hgx-h100:1x4", method="refine"))
     value = plan_to_dict(plan)["redundant_curve"]
     assert [point["redundant"] for point in value] == [point.redundant for point in plan.origin.curve]
     assert plan.problem.redundant == chosen(plan.origin.curve).redundant
-    assert plan_to_dict(answer(Question("mixtral", "hgx-h100:1x4", redundant=0, method="greedy")))["redundant_curve"] is None
+    assert (
+        plan_to_dict(answer(PlanRequest("mixtral", "hgx-h100:1x4", redundant=0, method="greedy")))[
+            "redundant_curve"
+        ]
+        is None
+    )
 
 
 def test_held_out_load_has_no_say_in_the_choice() -> None:
     """It judges the plan later."""
-    assert chosen(points(2.0, 1.0, held_out=5.0)).redundant == chosen(points(2.0, 1.0, held_out=1.0)).redundant == 4
+    assert (
+        chosen(points(2.0, 1.0, held_out=5.0)).redundant
+        == chosen(points(2.0, 1.0, held_out=1.0)).redundant
+        == 4
+    )

@@ -60,11 +60,16 @@ def test_weights_pass_load_along_the_chain() -> None:
 def test_knowing_the_window_beats_all_other_weights(problem: Problem, seed: int) -> None:
     """Re-split is never above even split nor above fitted weights; on the fitted load itself fitted weights are no worse than even ones."""
     rng = np.random.default_rng(seed)
-    rows = [random_row(rng, problem.model.experts, problem.gpus, problem.slots_per_gpu) for _ in problem.model.placed_layer_ids]
+    rows = [
+        random_row(rng, problem.model.experts, problem.gpus, problem.slots_per_gpu)
+        for _ in problem.model.placed_layer_ids
+    ]
     placement = Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
     other = replace(problem.load, tokens_WLE=rng.integers(1, 100, problem.load.tokens_WLE.shape))
     after = best_split(problem, placement, other)
-    assert after.resplit_max_over_mean <= min(after.even_max_over_mean, after.static_max_over_mean) * (1 + 1e-6)
+    assert after.resplit_max_over_mean <= min(after.even_max_over_mean, after.static_max_over_mean) * (
+        1 + 1e-6
+    )
     if problem.load.total_LE.any():
         own = best_split(problem, placement, problem.load)
         assert own.static_max_over_mean <= own.even_max_over_mean * (1 + 1e-6)
@@ -85,7 +90,9 @@ def test_fitted_weights_are_fitted_to_all_windows() -> None:
 def test_a_resplittable_plan_is_one_whatever_the_method(method: str, rule: str) -> None:
     """Every layer is one island, and the judge agrees when the file is read back; a plan that was not asked for it may have several."""
     rng = np.random.default_rng(7)
-    asked = problem_of(rng.integers(1, 1000, (2, 80)).tolist(), gpus=8, slots_per_gpu=11, nodes=2, rule=rule)  # too large for CP-SAT, which takes seconds
+    asked = problem_of(
+        rng.integers(1, 1000, (2, 80)).tolist(), gpus=8, slots_per_gpu=11, nodes=2, rule=rule
+    )  # too large for CP-SAT, which takes seconds
     problem = replace(asked, resplittable=True)
     plan = make_plan(lambda _: problem, problem.redundant, Search(method), Origin())
     assert islands_L(plan.placement.expert_LP, 8).tolist() == [1, 1]
@@ -102,8 +109,12 @@ def test_the_judge_names_a_layer_that_falls_apart() -> None:
     assert [(broken.rule, broken.layer, broken.gpu) for broken in found] == [("resplittable", 0, 2)]
 
 
-@pytest.mark.parametrize(("experts", "gpus", "slots_per_gpu", "least"), [(8, 4, 2, 4), (6, 4, 2, 6), (5, 4, 2, 3)])
-def test_too_few_replicas_name_the_least_that_will_do(experts: int, gpus: int, slots_per_gpu: int, least: int) -> None:
+@pytest.mark.parametrize(
+    ("experts", "gpus", "slots_per_gpu", "least"), [(8, 4, 2, 4), (6, 4, 2, 6), (5, 4, 2, 3)]
+)
+def test_too_few_replicas_name_the_least_that_will_do(
+    experts: int, gpus: int, slots_per_gpu: int, least: int
+) -> None:
     """R >= G - 1, and the slots must divide."""
     asked = problem_of([[1] * experts], gpus=gpus, slots_per_gpu=slots_per_gpu)
     if asked.redundant >= gpus - 1:

@@ -20,7 +20,12 @@ LAWS = (Objective(), Objective("worst"), Objective("risk", 1.0))
 
 def asked(objective: Objective = LAWS[0]) -> Problem:
     """Four experts on two GPUs, morning and evening."""
-    load = LoadProfile(np.array([[[4, 4, 1, 1]], [[1, 1, 4, 4]]], dtype=np.int64), (0,), "by hand", window_names=("morning", "evening"))
+    load = LoadProfile(
+        np.array([[[4, 4, 1, 1]], [[1, 1, 4, 4]]], dtype=np.int64),
+        (0,),
+        "by hand",
+        window_names=("morning", "evening"),
+    )
     return replace(question([1] * 4, machine(2), 2), load=load, objective=objective)
 
 
@@ -28,11 +33,17 @@ def test_loads_are_those_of_the_page() -> None:
     """960 | 240 and 240 | 960 for A, 600 on each for B; on the sum both are level."""
     problem = asked()
     by_window = {
-        name: [cost(problem, placed(row, problem), problem.load.with_windows([w])).load_LG[0].tolist() for w in (0, 1)] for name, row in (("A", A), ("B", B))
+        name: [
+            cost(problem, placed(row, problem), problem.load.with_windows([w])).load_LG[0].tolist()
+            for w in (0, 1)
+        ]
+        for name, row in (("A", A), ("B", B))
     }
     assert by_window["A"] == [pytest.approx([960, 240]), pytest.approx([240, 960])]
     assert by_window["B"] == [pytest.approx([600, 600])] * 2
-    assert all(cost(problem, placed(row, problem)).load_LG[0].tolist() == pytest.approx([600, 600]) for row in (A, B))
+    assert all(
+        cost(problem, placed(row, problem)).load_LG[0].tolist() == pytest.approx([600, 600]) for row in (A, B)
+    )
 
 
 @pytest.mark.parametrize("objective", LAWS, ids=lambda objective: objective.text)
@@ -42,7 +53,10 @@ def test_every_law_prefers_b(objective: Objective) -> None:
     windows = windows_of(problem, problem.load)
     worse, better = (float(objective_seconds_L(problem, windows, placed(row, problem))[0]) for row in (A, B))
     assert better < worse
-    beyond = [cost(problem, placed(row, problem), windows.loads[0]).compute_seconds_L[0] - COMPUTE.fixed_seconds for row in (A, B)]
+    beyond = [
+        cost(problem, placed(row, problem), windows.loads[0]).compute_seconds_L[0] - COMPUTE.fixed_seconds
+        for row in (A, B)
+    ]
     assert beyond[0] / beyond[1] == pytest.approx(960 / 600)
     plan = make_plan(lambda _: problem, problem.redundant, Search(), Origin())
     assert plan.fitted_objective_seconds == pytest.approx(better)

@@ -29,23 +29,40 @@ def machine(*gpus_of_nodes: int, nodes_per_domain: int = 1) -> Topology:
     nodes = tuple(
         Node(
             gpus=(_GPU,) * count,
-            nvlink=NvLink("switch", (Island(tuple(range(count)), (_RATE,) * count),)) if count > 1 else NvLink(),
+            nvlink=NvLink("switch", (Island(tuple(range(count)), (_RATE,) * count),))
+            if count > 1
+            else NvLink(),
             nics=tuple(Nic(_RATE, (gpu,)) for gpu in range(count)),
             name=f"host{node}",
         )
         for node, count in enumerate(gpus_of_nodes)
     )
-    return Topology("test machine", nodes, Fabric("leaf-spine", _BY_HAND, nvlink_domain_nodes=nodes_per_domain), "made for tests")
+    return Topology(
+        "test machine",
+        nodes,
+        Fabric("leaf-spine", _BY_HAND, nvlink_domain_nodes=nodes_per_domain),
+        "made for tests",
+    )
 
 
-def question(model: ModelSpec, topology: Topology, redundant: int, phase: str = "decode", tokens_per_rank: int = 128) -> Problem:
+def question(
+    model: ModelSpec, topology: Topology, redundant: int, phase: str = "decode", tokens_per_rank: int = 128
+) -> Problem:
     """A question about an even load."""
     counts = np.ones((1, len(model.placed_layer_ids), model.experts), dtype=np.int64)
     load = LoadProfile(counts, model.placed_layer_ids, "made for tests")
-    return Problem(topology, model, load, Workload(tokens_per_rank, phase), check_slots(model, topology.gpu_count, redundant))
+    return Problem(
+        topology,
+        model,
+        load,
+        Workload(tokens_per_rank, phase),
+        check_slots(model, topology.gpu_count, redundant),
+    )
 
 
-def random_placement(model: ModelSpec, gpus: int, redundant: int, seed: int = 0, hot: int | None = None) -> Placement:
+def random_placement(
+    model: ModelSpec, gpus: int, redundant: int, seed: int = 0, hot: int | None = None
+) -> Placement:
     """A valid placement without any order: experts dealt out to the emptiest GPUs, most replicated first. `hot`: how many experts share the replicas."""
     draw = np.random.default_rng(seed)
     slots_per_gpu = check_slots(model, gpus, redundant)
@@ -54,7 +71,9 @@ def random_placement(model: ModelSpec, gpus: int, redundant: int, seed: int = 0,
         extra = draw.permutation(np.tile(draw.permutation(model.experts)[:hot], gpus - 1))[:redundant]
         replicas_E = 1 + np.bincount(extra, minlength=model.experts)
         held: list[list[int]] = [[] for _ in range(gpus)]
-        for expert in sorted(draw.permutation(model.experts).tolist(), key=lambda expert: -replicas_E[expert]):
+        for expert in sorted(
+            draw.permutation(model.experts).tolist(), key=lambda expert: -replicas_E[expert]
+        ):
             emptiest = sorted(draw.permutation(gpus).tolist(), key=lambda gpu: len(held[gpu]))
             for gpu in emptiest[: replicas_E[expert]]:
                 held[gpu].append(expert)
@@ -66,11 +85,17 @@ def random_placement(model: ModelSpec, gpus: int, redundant: int, seed: int = 0,
 def pip_install(package: Path, site: Path) -> Path:
     """The folder `site`, into which pip put the package; no network is needed."""
     flags = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *flags, "--target", str(site), str(package)], check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *flags, "--target", str(site), str(package)],
+        check=True,
+        timeout=120,
+    )
     return site
 
 
-def started(emission: Emission, folder: Path, program: str, node_rank: int | None = 0, **environment: str) -> list[str]:
+def started(
+    emission: Emission, folder: Path, program: str, node_rank: int | None = 0, **environment: str
+) -> list[str]:
     """The arguments that launch.sh really gives `program`, which is replaced by one that writes them down. The files lie in `folder`."""
     for name, text in emission.files.items():
         (folder / name).write_text(text)
@@ -78,7 +103,18 @@ def started(emission: Emission, folder: Path, program: str, node_rank: int | Non
     stand_in.parent.mkdir(exist_ok=True)
     stand_in.write_text('#!/bin/bash\nprintf "%s\\0" "$@" > "$WORDS"\n')
     stand_in.chmod(0o755)
-    places = {"PATH": f"{stand_in.parent}:/usr/bin:/bin", "WORDS": str(folder / "words"), "HEAD_ADDRESS": "head.example"}
+    places = {
+        "PATH": f"{stand_in.parent}:/usr/bin:/bin",
+        "WORDS": str(folder / "words"),
+        "HEAD_ADDRESS": "head.example",
+    }
     rank = {} if node_rank is None else {"NODE_RANK": str(node_rank)}
-    subprocess.run(["bash", str(folder / "launch.sh")], env={**places, **rank, **environment}, check=True, timeout=20, capture_output=True, text=True)
+    subprocess.run(
+        ["bash", str(folder / "launch.sh")],
+        env={**places, **rank, **environment},
+        check=True,
+        timeout=20,
+        capture_output=True,
+        text=True,
+    )
     return (folder / "words").read_text().split("\0")[:-1]

@@ -16,7 +16,11 @@ RATE = Rate(50e9, Evidence("assumed", "made for tests"))
 def linked(*pairs: tuple[int, int], nics: bool = True) -> Topology:
     """Four GPUs on PCIe with these direct NVLinks."""
     whole = machine(4)
-    node = replace(whole.nodes[0], nvlink=NvLink("bridge", (), tuple(PairLink(pair, RATE) for pair in pairs)), pcie=Pcie((RATE,) * 4, (0,) * 4))
+    node = replace(
+        whole.nodes[0],
+        nvlink=NvLink("bridge", (), tuple(PairLink(pair, RATE) for pair in pairs)),
+        pcie=Pcie((RATE,) * 4, (0,) * 4),
+    )
     return replace(whole, nodes=(node if nics else replace(node, nics=()),))
 
 
@@ -27,7 +31,9 @@ def linked(*pairs: tuple[int, int], nics: bool = True) -> Topology:
         (linked((0, 1), (2, 3)), (0, 2)), (linked(*combinations(range(4), 2)), None), (linked(*list(combinations(range(4), 2))[:-1]), (2, 3)),
     ],
 )  # fmt: skip
-def test_each_eight_ranks_must_be_joined_pair_by_pair(topology: Topology, pair: tuple[int, int] | None) -> None:
+def test_each_eight_ranks_must_be_joined_pair_by_pair(
+    topology: Topology, pair: tuple[int, int] | None
+) -> None:
     """By one switch or a link of their own: a way through a third GPU is none. The first pair that has neither is named."""
     assert deepep.apart(topology) == pair
     assert deepep.serves("prefill", topology) == (pair is None)

@@ -22,7 +22,10 @@ EVERY = [pytest.param(find_engine(name), id=name) for name in engine_names()]
 
 def test_an_unknown_engine_gets_the_nearest_name() -> None:
     """The message helps with a slip of the finger."""
-    with pytest.raises(BadInput, match=r"'sglagn' is unknown; did you mean 'sglang'\? known are sglang, trtllm, vllm, vllm_ascend"):
+    with pytest.raises(
+        BadInput,
+        match=r"'sglagn' is unknown; did you mean 'sglang'\? known are sglang, trtllm, vllm, vllm_ascend",
+    ):
         find_engine("sglagn")
 
 
@@ -35,7 +38,12 @@ def test_names_point_at_things_that_exist(engine: Engine) -> None:
     assert engine.dispatch_dtype(TINY) in {"bf16", "fp8"}
 
 
-@given(experts=st.integers(1, 40), gpus=st.integers(1, 12), more=st.integers(0, 12), engine=st.sampled_from(engine_names()))
+@given(
+    experts=st.integers(1, 40),
+    gpus=st.integers(1, 12),
+    more=st.integers(0, 12),
+    engine=st.sampled_from(engine_names()),
+)
 def test_default_placements_break_no_rule(experts: int, gpus: int, more: int, engine: str) -> None:
     """Whatever the numbers, an engine's own initial map covers every expert and holds none twice on a GPU, so no other layout is ever needed."""
     model = ModelSpec("m", "mixtral", 2, (0, 1), experts, 1, 8, 8, 8, "bf16", "made for tests")
@@ -54,7 +62,9 @@ def test_default_placement_of_trtllm_overlaps_neighbours() -> None:
 def test_default_placement_answers_the_question_with_or_without_an_engine() -> None:
     """`default_placement` is a valid answer for each engine and for none."""
     problem = question(TINY, machine(4, 4), 8)
-    assert all(violations(problem, default_placement(name, problem)) == [] for name in (None, *engine_names()))
+    assert all(
+        violations(problem, default_placement(name, problem)) == [] for name in (None, *engine_names())
+    )
 
 
 def test_slots_that_do_not_divide_are_infeasible_with_the_nearest_counts() -> None:
@@ -93,7 +103,9 @@ def test_a_broken_placement_is_not_emitted(engine: Engine) -> None:
         ("trtllm", 0, "decode", (1,), {}, "gpus"),
     ],
 )
-def test_limits(name: str, redundant: int, phase: str, gpus: tuple[int, ...], changes: dict[str, object], rule: str) -> None:
+def test_limits(
+    name: str, redundant: int, phase: str, gpus: tuple[int, ...], changes: dict[str, object], rule: str
+) -> None:
     """Each limit of an engine is found by its name, and stops emission with one line."""
     model = replace(TINY, **changes)  # type: ignore[arg-type]
     problem = question(model, machine(*gpus), redundant, phase)
@@ -107,14 +119,19 @@ def test_limits_do_not_refuse_what_fits() -> None:
     """Large and small questions that the engines take break no limit."""
     for name in engine_names():
         for phase in ("decode", "prefill"):
-            assert find_engine(name).limits(question(find_model("deepseek-v3"), machine(8, 8), 32, phase)) == []
+            assert (
+                find_engine(name).limits(question(find_model("deepseek-v3"), machine(8, 8), 32, phase)) == []
+            )
     assert find_engine("vllm").limits(question(find_model("deepseek-v3"), machine(8, 8), 32)) == []
 
 
 def test_more_tokens_than_sglang_can_dispatch_are_refused() -> None:
     """1024 tokens a rank is the most its low latency buffers take."""
     assert find_engine("sglang").limits(question(TINY, machine(8), 8, tokens_per_rank=1024)) == []
-    assert [found.rule for found in find_engine("sglang").limits(question(TINY, machine(8), 8, tokens_per_rank=1025))] == ["dispatch-tokens"]
+    assert [
+        found.rule
+        for found in find_engine("sglang").limits(question(TINY, machine(8), 8, tokens_per_rank=1025))
+    ] == ["dispatch-tokens"]
 
 
 @pytest.mark.parametrize("layer", [3, 30, 60])
@@ -125,10 +142,15 @@ def test_layer_numbering_of_deepseek_v3(layer: int) -> None:
     problem = question(model, machine(8, 8), 32)
     row = placement.expert_LP[placement.layer_ids.index(layer)].tolist()
     sglang = json.loads(find_engine("sglang").emit(placement, problem, "m").files["expert_location.json"])
-    trtllm = yaml.safe_load(find_engine("trtllm").emit(placement, problem, "m").files["moe_load_balancer.yaml"])
+    trtllm = yaml.safe_load(
+        find_engine("trtllm").emit(placement, problem, "m").files["moe_load_balancer.yaml"]
+    )
     assert sglang["physical_to_logical_map"][layer] == row
     assert trtllm["initial_global_assignments"][layer] == row
-    assert not any("map" in name or "location" in name for name in find_engine("vllm").emit(placement, problem, "m").files)
+    assert not any(
+        "map" in name or "location" in name
+        for name in find_engine("vllm").emit(placement, problem, "m").files
+    )
 
 
 @pytest.mark.parametrize("engine", EVERY)
@@ -142,13 +164,21 @@ def test_same_question_same_bytes(engine: Engine) -> None:
 @given(layers=st.integers(1, 5), seed=st.integers(0, 99), redundant=st.sampled_from([0, 8, 24]))
 def test_export_then_import_is_the_identity(layers: int, seed: int, redundant: int) -> None:
     """Rows read back from each map file are the placement's rows."""
-    model = replace(TINY, layers=layers + 1, moe_layer_ids=tuple(range(1, layers + 1)), draft_layer_ids=(layers + 1,))
+    model = replace(
+        TINY, layers=layers + 1, moe_layer_ids=tuple(range(1, layers + 1)), draft_layer_ids=(layers + 1,)
+    )
     placement = random_placement(model, 8, redundant, seed)
     problem = question(model, machine(8), redundant)
     for name, parse in (("sglang", json.loads), ("trtllm", yaml.safe_load), ("vllm_ascend", json.loads)):
         engine = find_engine(name)
         found = engine.read_map(
-            parse(next(text for file, text in engine.emit(placement, problem, "m").files.items() if file != "launch.sh" and "options" not in file))
+            parse(
+                next(
+                    text
+                    for file, text in engine.emit(placement, problem, "m").files.items()
+                    if file != "launch.sh" and "options" not in file
+                )
+            )
         )
         assert found is not None
         rows = dict(zip(found.layer_ids(model), (row for _, row in found.rows), strict=True))
@@ -160,6 +190,10 @@ def test_a_model_name_cannot_leave_its_comment() -> None:
     """A line break in a name does not become a command of the launch script."""
     model = replace(TINY, name="tiny\ntouch hacked #")
     for name in engine_names():
-        launch = find_engine(name).emit(random_placement(model, 8, 8), question(model, machine(4, 4), 8), "$(touch hacked); x").launch
+        launch = (
+            find_engine(name)
+            .emit(random_placement(model, 8, 8), question(model, machine(4, 4), 8), "$(touch hacked); x")
+            .launch
+        )
         assert not any(line.lstrip().startswith("touch") for line in launch.splitlines())
         assert "'$(touch hacked); x'" in launch

@@ -40,7 +40,10 @@ def test_a_bare_map_is_sglangs_unless_it_is_named() -> None:
         ({"layer_ids": "345"}, "layer_ids must be distinct whole numbers"),
         ({"layer_ids": [0, 1, 2]}, "layer 3 of tiny has no row"),
         ({"layer_ids": None, "more": 1}, "unknown key 'more'"),
-        ({"layer_ids": None, "physical_to_logical_map": ROWS + ROWS}, "8 rows, and tiny has 4 layers that could have one"),
+        (
+            {"layer_ids": None, "physical_to_logical_map": ROWS + ROWS},
+            "8 rows, and tiny has 4 layers that could have one",
+        ),
         ({"layer_ids": None, "physical_to_logical_map": ROWS[:2]}, "layer 5 of tiny has no row"),
     ],
 )
@@ -52,7 +55,11 @@ def test_faults(value: dict[str, Any], problem: str) -> None:
 
 def test_an_npz_is_read(tmp_path: Path) -> None:
     """What `numpy.savez` makes of rebalance_experts' answers, with the arrays that follow from the map."""
-    np.savez(tmp_path / "plan.npz", physical_to_logical_map=np.array(ROWS), expert_count=np.ones((4, 64), dtype=int))
+    np.savez(
+        tmp_path / "plan.npz",
+        physical_to_logical_map=np.array(ROWS),
+        expert_count=np.ones((4, 64), dtype=int),
+    )
     report = check_file(tmp_path / "plan.npz", ep=8)
     assert (report.ok, report.kind, report.facts["layers"]) == (True, "EPLB tensors", 4)
 

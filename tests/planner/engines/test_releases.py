@@ -7,12 +7,23 @@ from planner.engines import engine_names, find_engine
 from planner.engines.common.releases import Release, find_release, version_key
 from tests.planner.engines.examples import TINY, machine, question, random_placement
 
-TABLE = (Release("1.0", "read"), Release("1.2", "run"), Release("2.0", "read", refused="it reads other files"))
+TABLE = (
+    Release("1.0", "read"),
+    Release("1.2", "run"),
+    Release("2.0", "read", refused="it reads other files"),
+)
 
 
 @pytest.mark.parametrize(
     ("version", "found", "assumed"),
-    [("1.0", "1.0", False), ("v1.2.0", "1.2", False), ("1.2rc1", "1.2", False), ("0.9", "1.0", True), ("1.1.7", "1.0", True), ("1.10", "1.2", True)],
+    [
+        ("1.0", "1.0", False),
+        ("v1.2.0", "1.2", False),
+        ("1.2rc1", "1.2", False),
+        ("0.9", "1.0", True),
+        ("1.1.7", "1.0", True),
+        ("1.10", "1.2", True),
+    ],
 )
 def test_the_newest_release_that_is_no_later_holds(version: str, found: str, *, assumed: bool) -> None:
     """An exact one without a word, another with a warning that names what is assumed; 1.10 is later than 1.2."""
@@ -48,6 +59,8 @@ def test_every_engine_has_a_table_in_order(name: str) -> None:
 
 def test_an_emission_names_the_version_it_is_for() -> None:
     """The title of launch.sh has the version that was asked for; the note says whose rules were assumed."""
-    emission = find_engine("vllm").emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m", "0.40")
+    emission = find_engine("vllm").emit(
+        random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m", "0.40"
+    )
     assert "vLLM 0.40" in emission.launch
     assert "the rules of 0.33.0 are assumed" in emission.notes[0]

@@ -30,7 +30,9 @@ def test_map_has_one_key_and_a_row_for_every_decoder_layer() -> None:
 
 def test_rows_stay_on_one_line() -> None:
     """A diff of two maps shows layers."""
-    text = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m").files["expert_location.json"]
+    text = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m").files[
+        "expert_location.json"
+    ]
     assert len(text.splitlines()) == TINY.layers + 4
 
 
@@ -60,13 +62,23 @@ def test_an_older_release_gets_the_older_spelling_of_attention_dp(tmp_path: Path
 
 def test_one_node_needs_no_address(tmp_path: Path) -> None:
     """A single node starts without NODE_RANK and HEAD_ADDRESS."""
-    words = started(ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, "prefill"), "m"), tmp_path, "python3", node_rank=None)
+    words = started(
+        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, "prefill"), "m"),
+        tmp_path,
+        "python3",
+        node_rank=None,
+    )
     assert "--nnodes" not in words
     assert words[words.index("--deepep-mode") + 1] == "normal"
 
 
-@pytest.mark.parametrize(("rank", "message"), [(None, "NODE_RANK: set it to"), (2, "NODE_RANK is '2'; this plan has the nodes 0 to 1")])
-def test_a_missing_or_foreign_node_rank_stops_the_launch(rank: int | None, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [(None, "NODE_RANK: set it to"), (2, "NODE_RANK is '2'; this plan has the nodes 0 to 1")],
+)
+def test_a_missing_or_foreign_node_rank_stops_the_launch(
+    rank: int | None, message: str, tmp_path: Path
+) -> None:
     """No node guesses which ranks of the plan are its own."""
     emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(4, 4), 8), "m")
     with pytest.raises(subprocess.CalledProcessError) as stopped:
@@ -90,8 +102,12 @@ def test_a_model_that_ignores_maps_is_launched_without_one(tmp_path: Path) -> No
 def test_a_draft_layer_off_its_default_row_is_pointed_out() -> None:
     """SGLang's map has no row for a draft layer; the default row needs no word, another one does."""
     problem = question(TINY, machine(8), 8)
-    assert any("draft layer 6" in note for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes)
-    assert not any("draft" in note for note in ENGINE.emit(ENGINE.default_placement(TINY, 8, 8), problem, "m").notes)
+    assert any(
+        "draft layer 6" in note for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes
+    )
+    assert not any(
+        "draft" in note for note in ENGINE.emit(ENGINE.default_placement(TINY, 8, 8), problem, "m").notes
+    )
 
 
 def test_draft_layers_are_served_from_the_first_slot() -> None:
@@ -111,23 +127,44 @@ def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
     flags = dict(zip(*[iter(started(emission, tmp_path, "python3")[2:-1])] * 2, strict=True))
     assert (flags["--moe-a2a-backend"], flags["--ep-dispatch-algorithm"]) == ("none", "dynamic")
     assert "--deepep-mode" not in flags
-    assert any("GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes)
-    assert (ENGINE.transport("prefill", apart.topology), ENGINE.replica_rule("prefill", apart.topology)) == ("allgather", "row-index")
+    assert any(
+        "GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes
+    )
+    assert (ENGINE.transport("prefill", apart.topology), ENGINE.replica_rule("prefill", apart.topology)) == (
+        "allgather",
+        "row-index",
+    )
     assert "--moe-a2a-backend deepep" in ENGINE.emit(placement, joined, "m").launch
-    with pytest.raises(BadInput, match=r"NVLink between GPUs 0 and 4, and SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all"):
+    with pytest.raises(
+        BadInput,
+        match=r"NVLink between GPUs 0 and 4, and SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all",
+    ):
         ENGINE.emit(placement, apart, "m", "0.5.21")
-    assert (ENGINE.transport("prefill", joined.topology), ENGINE.replica_rule("prefill", joined.topology)) == ("rank", "nearest-static")
+    assert (
+        ENGINE.transport("prefill", joined.topology),
+        ENGINE.replica_rule("prefill", joined.topology),
+    ) == ("rank", "nearest-static")
 
 
 def test_larger_steps_raise_the_dispatch_buffer(tmp_path: Path) -> None:
     """More than 128 tokens a rank need a larger buffer than SGLang's default, so the launch asks for it."""
-    emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, tokens_per_rank=512), "m")
-    assert "exec env SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK=512 python3 -m sglang.launch_server" in emission.launch
+    emission = ENGINE.emit(
+        random_placement(TINY, 8, 8), question(TINY, machine(8), 8, tokens_per_rank=512), "m"
+    )
+    assert (
+        "exec env SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK=512 python3 -m sglang.launch_server"
+        in emission.launch
+    )
 
 
 @pytest.mark.parametrize(
     ("phase", "gpus", "span", "transport"),
-    [("decode", (8, 8), 1, "slot"), ("prefill", (8, 8), 1, "node"), ("prefill", (8,), 1, "rank"), ("prefill", (4, 4), 2, "rank")],
+    [
+        ("decode", (8, 8), 1, "slot"),
+        ("prefill", (8, 8), 1, "node"),
+        ("prefill", (8,), 1, "rank"),
+        ("prefill", (4, 4), 2, "rank"),
+    ],
 )
 def test_transport(phase: str, gpus: tuple[int, ...], span: int, transport: str) -> None:
     """Low latency per slot; normal per node, or per GPU where NVLink reaches all."""

@@ -17,7 +17,9 @@ def test_map_names_every_placed_layer_by_its_absolute_id() -> None:
     """Keys 3..60 and the draft layer 61, without which MTP is a KeyError; every row as long as num_slots says."""
     model = find_model("deepseek-v3")
     placement = random_placement(model, 16, 32)
-    found = yaml.safe_load(ENGINE.emit(placement, question(model, machine(8, 8), 32), "m").files["moe_load_balancer.yaml"])
+    found = yaml.safe_load(
+        ENGINE.emit(placement, question(model, machine(8, 8), 32), "m").files["moe_load_balancer.yaml"]
+    )
     assert set(found) == {"num_slots", "layer_updates_per_iter", "initial_global_assignments"}
     assert found["layer_updates_per_iter"] == 0
     assert list(found["initial_global_assignments"]) == [*range(3, 62)]
@@ -26,7 +28,11 @@ def test_map_names_every_placed_layer_by_its_absolute_id() -> None:
 
 def test_options_turn_the_load_balancer_on() -> None:
     """Attention DP and an EP size, without which the map is ignored, and the map's path."""
-    options = yaml.safe_load(ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(4, 4), 8), "m").files["extra_llm_api_options.yaml"])
+    options = yaml.safe_load(
+        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(4, 4), 8), "m").files[
+            "extra_llm_api_options.yaml"
+        ]
+    )
     assert options == {
         "enable_attention_dp": True, "tensor_parallel_size": 8, "moe_expert_parallel_size": 8, "gpus_per_node": 4,
         "moe_config": {"backend": "WIDEEP", "load_balancer": "./moe_load_balancer.yaml"},
@@ -35,14 +41,22 @@ def test_options_turn_the_load_balancer_on() -> None:
 
 def test_launch_on_one_node(tmp_path: Path) -> None:
     """The words that launch.sh really gives trtllm-serve, in the folder that the options are relative to."""
-    words = started(ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "org/m"), tmp_path, "trtllm-serve", node_rank=None)
+    words = started(
+        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "org/m"),
+        tmp_path,
+        "trtllm-serve",
+        node_rank=None,
+    )
     assert words == ["org/m", "--tp_size", "8", "--ep_size", "8", "--config", "extra_llm_api_options.yaml"]
 
 
 def test_several_nodes_are_started_by_mpi(tmp_path: Path) -> None:
     """Under MPI the launcher is put before the server; outside it the script says how to start it."""
     emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(4, 4), 8), "m")
-    assert started(emission, tmp_path, "trtllm-llmapi-launch", node_rank=None, PMIX_RANK="0")[:2] == ["trtllm-serve", "m"]
+    assert started(emission, tmp_path, "trtllm-llmapi-launch", node_rank=None, PMIX_RANK="0")[:2] == [
+        "trtllm-serve",
+        "m",
+    ]
     assert "srun --mpi=pmix -N 2 -n 8 ./launch.sh" in emission.launch
 
 

@@ -17,12 +17,19 @@ def test_only_flags_are_emitted_and_the_note_says_so() -> None:
     emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
     assert set(emission.files) == {"launch.sh"}
     assert emission.ignored
-    assert emission.notes[0].startswith("WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used")
+    assert emission.notes[0].startswith(
+        "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
+    )
     assert ENGINE.read_map({"physical_to_logical_map": [[0]]}) is None
 
 
 @pytest.mark.parametrize(
-    ("node", "extra"), [(0, []), (1, ["--data-parallel-start-rank", "8", "--headless"]), (2, ["--data-parallel-start-rank", "12", "--headless"])]
+    ("node", "extra"),
+    [
+        (0, []),
+        (1, ["--data-parallel-start-rank", "8", "--headless"]),
+        (2, ["--data-parallel-start-rank", "12", "--headless"]),
+    ],
 )
 def test_nodes_of_different_size_start_their_own_ranks(node: int, extra: list[str], tmp_path: Path) -> None:
     """Each node starts at the plan's own first rank there, whatever the sizes before it."""
@@ -47,4 +54,8 @@ def test_a_model_without_a_balancer_gets_no_balancer_flags(tmp_path: Path) -> No
 
 def test_arguments_of_the_script_reach_the_server(tmp_path: Path) -> None:
     """A user's own flags are added to the command."""
-    assert ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m").launch.rstrip().endswith('"$@"')
+    assert (
+        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
+        .launch.rstrip()
+        .endswith('"$@"')
+    )

@@ -19,7 +19,11 @@ DEVICES = [[0, 1], [2, 3], [0, 2], [1, 3]]
 GOOD = {
     "moe_layer_count": 1,
     "layer_list": [
-        {"layer_id": 0, "device_count": 4, "device_list": [{"device_id": rank, "device_expert": held} for rank, held in enumerate(DEVICES)]},
+        {
+            "layer_id": 0,
+            "device_count": 4,
+            "device_list": [{"device_id": rank, "device_expert": held} for rank, held in enumerate(DEVICES)],
+        }
     ],
 }
 
@@ -40,7 +44,10 @@ def test_a_map_counts_moe_layers_and_names_every_device() -> None:
     value = json.loads(ENGINE.emit(placement, question(TINY, machine(8), 8), "m").files["expert_map.json"])
     assert value["moe_layer_count"] == 3
     assert [layer["layer_id"] for layer in value["layer_list"]] == [0, 1, 2]
-    assert value["layer_list"][1]["device_list"][5] == {"device_id": 5, "device_expert": placement.expert_LP[1, 45:54].tolist()}
+    assert value["layer_list"][1]["device_list"][5] == {
+        "device_id": 5,
+        "device_expert": placement.expert_LP[1, 45:54].tolist(),
+    }
 
 
 def test_a_good_map_is_read_with_its_ep_size() -> None:
@@ -58,7 +65,10 @@ def test_a_good_map_is_read_with_its_ep_size() -> None:
         (spoilt(device_count=3), "layer_list entry 0: device_count is 3, and device_list has 4 entries"),
         (spoilt(device_list=[]), "layer_list entry 0: device_list must be a list"),
         (spoilt(device_id=3), "layer_list entry 0, device 2: device_id is 3; devices must be in rank order"),
-        (spoilt(device_expert=[0]), "layer_list entry 0, device 2: device_expert must be a list of expert ids, as long on every device"),
+        (
+            spoilt(device_expert=[0]),
+            "layer_list entry 0, device 2: device_expert must be a list of expert ids, as long on every device",
+        ),
         (spoilt(device_expert=[0, 0]), "layer 1: GPU 2 holds expert 0 twice"),
         (spoilt(device_expert=[0, 4]), "layer 1, slot 5: expert id 4 is outside 0..3"),
         (spoilt(layer_list=[1]), "layer_list entry 0: device_list must be a list"),
@@ -73,7 +83,9 @@ def test_faults(value: dict[str, Any], problem: str) -> None:
 
 def test_another_ep_size_than_the_files_is_found() -> None:
     """A map for 4 devices is not one for 2."""
-    assert check_value(GOOD, "map", FOUR, 2).problems[0] == "the map is for 4 devices, not for an EP size of 2"
+    assert (
+        check_value(GOOD, "map", FOUR, 2).problems[0] == "the map is for 4 devices, not for an EP size of 2"
+    )
 
 
 def test_launch_hands_the_map_over_as_json(tmp_path: Path) -> None:
@@ -81,7 +93,9 @@ def test_launch_hands_the_map_over_as_json(tmp_path: Path) -> None:
     emission = ENGINE.emit(random_placement(TINY, 8, 16), question(TINY, machine(4, 4), 16), "org/m")
     words = started(emission, tmp_path, "vllm", node_rank=1)
     assert words[-2] == "--additional-config"
-    assert json.loads(words[-1]) == {"eplb_config": {"expert_map_path": str(tmp_path / "expert_map.json"), "num_redundant_experts": 16}}
+    assert json.loads(words[-1]) == {
+        "eplb_config": {"expert_map_path": str(tmp_path / "expert_map.json"), "num_redundant_experts": 16}
+    }
     assert words[words.index("--data-parallel-start-rank") + 1] == "4"
 
 
@@ -90,4 +104,7 @@ def test_a_release_without_static_maps_is_refused() -> None:
     problem = question(TINY, machine(8), 8)
     with pytest.raises(BadInput, match=r"vllm-ascend 0.25.1: static EPLB .* removal"):
         ENGINE.emit(random_placement(TINY, 8, 8), problem, "m", "0.25.1")
-    assert any("scheduled for removal" in note for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes)
+    assert any(
+        "scheduled for removal" in note
+        for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes
+    )

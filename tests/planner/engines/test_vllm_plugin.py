@@ -56,9 +56,16 @@ def test_the_policy_returns_the_plans_rows(tmp_path: Path, policies: dict[str, A
 
 @pytest.mark.parametrize(
     ("layers", "experts", "slots", "ranks", "message"),
-    [(2, 64, 80, 8, "2 layers, and the plan has 3 MoE and 1 draft"), (3, 63, 80, 8, "63, 80, 8"), (3, 64, 72, 8, "64, 72, 8"), (3, 64, 80, 4, "64, 80, 4")],
+    [
+        (2, 64, 80, 8, "2 layers, and the plan has 3 MoE and 1 draft"),
+        (3, 63, 80, 8, "63, 80, 8"),
+        (3, 64, 72, 8, "64, 72, 8"),
+        (3, 64, 80, 4, "64, 80, 4"),
+    ],
 )
-def test_another_model_or_size_stops_the_engine(layers: int, experts: int, slots: int, ranks: int, message: str, tmp_path: Path) -> None:
+def test_another_model_or_size_stops_the_engine(
+    layers: int, experts: int, slots: int, ranks: int, message: str, tmp_path: Path
+) -> None:
     """A plan is never served for a shape it was not made for."""
     with pytest.raises(RuntimeError, match=message):
         install(package(PLACEMENT, TINY), tmp_path)["rows_for"](layers, experts, slots, ranks)
@@ -69,20 +76,26 @@ def test_pip_installs_the_package(tmp_path: Path) -> None:
     install(package(PLACEMENT, TINY), tmp_path)
     site = pip_install(tmp_path / "vllm_plugin", tmp_path / "site")
     (found,) = distributions(name="moeplan-vllm-plan", path=[str(site)])
-    assert [(entry.group, entry.value) for entry in found.entry_points] == [("vllm.general_plugins", "moeplan_vllm_plan:register")]
+    assert [(entry.group, entry.value) for entry in found.entry_points] == [
+        ("vllm.general_plugins", "moeplan_vllm_plan:register")
+    ]
     assert (site / "moeplan_vllm_plan" / "plan_map.json").is_file()
 
 
 def test_the_plan_is_data_and_not_code() -> None:
     """The module is the same for every plan; only the JSON differs, and rows stay on one line."""
     first, second = (package(random_placement(TINY, 8, 16, seed), TINY) for seed in (0, 1))
-    assert [name for name in first if first[name] != second[name]] == ["vllm_plugin/moeplan_vllm_plan/plan_map.json"]
+    assert [name for name in first if first[name] != second[name]] == [
+        "vllm_plugin/moeplan_vllm_plan/plan_map.json"
+    ]
     assert json.loads(first["vllm_plugin/moeplan_vllm_plan/plan_map.json"])["layer_ids"] == [3, 4, 5, 6]
 
 
 def test_as_many_draft_as_moe_layers_cannot_be_told_apart() -> None:
     """The number of layers is all that vLLM asks by."""
-    model = ModelSpec("one", "mixtral", 1, (0,), 4, 1, 8, 8, 8, "bf16", "made for tests", draft_layer_ids=(1,))
+    model = ModelSpec(
+        "one", "mixtral", 1, (0,), 4, 1, 8, 8, 8, "bf16", "made for tests", draft_layer_ids=(1,)
+    )
     with pytest.raises(BadInput, match="as many MoE layers as draft layers"):
         package(Placement(PLACEMENT.expert_LP[:2], (0, 1), 8), model)
 
@@ -93,7 +106,10 @@ def test_with_the_plugin_the_plan_is_not_ignored() -> None:
     assert emission.ignored == ""
     assert set(emission.files) == {"launch.sh", *package(PLACEMENT, TINY)}
     assert parse_yaml(emission.launch.split("--eplb-config '")[1].split("'")[0], "flag")["use_async"] is False
-    assert all(any(word in note for note in emission.notes) for word in ("pip install ./vllm_plugin", "about step 750", "never served on a GPU"))
+    assert all(
+        any(word in note for note in emission.notes)
+        for word in ("pip install ./vllm_plugin", "about step 750", "never served on a GPU")
+    )
 
 
 def test_a_model_without_a_balancer_gets_no_plugin() -> None:

@@ -10,13 +10,25 @@ from planner.topology import Topology
 from tests.planner.engines.examples import TINY, machine, question
 
 
-def job(engine: str = "sglang", topology: Topology | None = None, *, phase: str = "decode", hosts: Sequence[str] = (), image: str | None = None) -> Job:
+def job(
+    engine: str = "sglang",
+    topology: Topology | None = None,
+    *,
+    phase: str = "decode",
+    hosts: Sequence[str] = (),
+    image: str | None = None,
+) -> Job:
     """The start of the small model on two nodes of four GPUs."""
     return emitted(engine, topology, phase=phase, hosts=hosts, image=image)[1]
 
 
 def emitted(
-    engine: str = "sglang", topology: Topology | None = None, *, phase: str = "decode", hosts: Sequence[str] = (), image: str | None = None
+    engine: str = "sglang",
+    topology: Topology | None = None,
+    *,
+    phase: str = "decode",
+    hosts: Sequence[str] = (),
+    image: str | None = None,
 ) -> tuple[Emission, Job]:
     topology = topology or machine(4, 4)
     redundant = -TINY.experts % topology.gpu_count or topology.gpu_count

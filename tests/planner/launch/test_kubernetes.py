@@ -20,7 +20,11 @@ LWS = {  # leaderworkerset.x-k8s.io/v1 as its API reference has it; pod template
     "properties": {
         "apiVersion": {"const": "leaderworkerset.x-k8s.io/v1"},
         "kind": {"const": "LeaderWorkerSet"},
-        "metadata": {"type": "object", "required": ["name"], "properties": {"name": {"pattern": "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"}}},
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"pattern": "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"}},
+        },
         "spec": {
             "type": "object",
             "additionalProperties": False,
@@ -36,13 +40,23 @@ LWS = {  # leaderworkerset.x-k8s.io/v1 as its API reference has it; pod template
                     "required": ["workerTemplate"],
                     "properties": {
                         "size": POSITIVE,
-                        "restartPolicy": {"enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "Default", "None"]},
+                        "restartPolicy": {
+                            "enum": [
+                                "RecreateGroupOnPodRestart",
+                                "RecreateGroupAfterStart",
+                                "Default",
+                                "None",
+                            ]
+                        },
                         "leaderTemplate": {"type": "object"},
                         "workerTemplate": {"type": "object"},
                         "subGroupPolicy": {
                             "type": "object",
                             "required": ["subGroupSize"],
-                            "properties": {"subGroupSize": POSITIVE, "subGroupPolicyType": {"enum": ["LeaderWorker", "LeaderExcluded"]}},
+                            "properties": {
+                                "subGroupSize": POSITIVE,
+                                "subGroupPolicyType": {"enum": ["LeaderWorker", "LeaderExcluded"]},
+                            },
                         },
                     },
                 },
@@ -70,7 +84,9 @@ def node_rank(pod: dict[str, Any], folder: Path, **environment: str) -> str:
     command = pod["spec"]["containers"][0]["command"]
     words = [word.replace(f"bash {kubernetes.MOUNT}", f"bash {folder}") for word in command]
     places = {"PATH": "/usr/bin:/bin", "LWS_LEADER_ADDRESS": "leader"}
-    done = subprocess.run(words, env={**places, **environment}, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(
+        words, env={**places, **environment}, capture_output=True, text=True, timeout=20, check=False
+    )
     return done.stdout.strip() or done.stderr.strip()
 
 
@@ -78,17 +94,25 @@ def node_rank(pod: dict[str, Any], folder: Path, **environment: str) -> str:
 @pytest.mark.parametrize("topology", [machine(4, 4), machine(8), machine(4, 4, nodes_per_domain=2)])
 def test_the_manifest_is_valid(hosts: tuple[str, ...], topology: Any) -> None:
     """ConfigMap and pod templates by the schemas of Kubernetes itself, the set by its reference; a misspelt field fails."""
-    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
+    kubernetes_validate = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed"
+    )
     jsonschema = pytest.importorskip("jsonschema")
     config_map, found = manifest(topology=topology, hosts=hosts[: topology.node_count])
     version = kubernetes_validate.latest_version()
     kubernetes_validate.validate(config_map, version, strict=True)
     jsonschema.validate(found, LWS)
     for pod in pods(found):
-        kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **pod}, version, strict=True)
+        kubernetes_validate.validate(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **pod}, version, strict=True
+        )
     pods(found)[0]["spec"]["containers"][0]["imagePolicy"] = "Always"
     with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **pods(found)[0]}, version, strict=True)
+        kubernetes_validate.validate(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **pods(found)[0]},
+            version,
+            strict=True,
+        )
 
 
 def test_a_pod_takes_its_node_number_from_the_host_it_is_on(tmp_path: Path) -> None:
@@ -96,7 +120,10 @@ def test_a_pod_takes_its_node_number_from_the_host_it_is_on(tmp_path: Path) -> N
     leader, worker = pods(manifest(hosts=("node66", "node7"))[1])
     assert node_rank(leader, tmp_path, NODE_NAME="node66", LWS_WORKER_INDEX="0") == "0 leader"
     assert node_rank(worker, tmp_path, NODE_NAME="node7", LWS_WORKER_INDEX="1") == "1 leader"
-    assert node_rank(worker, tmp_path, NODE_NAME="node8", LWS_WORKER_INDEX="1") == "node8 is not a host of this plan"
+    assert (
+        node_rank(worker, tmp_path, NODE_NAME="node8", LWS_WORKER_INDEX="1")
+        == "node8 is not a host of this plan"
+    )
 
 
 def test_the_leader_is_bound_to_the_first_host_and_workers_to_the_others() -> None:
@@ -104,7 +131,9 @@ def test_the_leader_is_bound_to_the_first_host_and_workers_to_the_others() -> No
     leader, worker = pods(manifest(topology=machine(2, 2, 2), hosts=("c", "a", "b"))[1])
 
     def hosts(pod: dict[str, Any]) -> list[str]:
-        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
         assert all(len(term["matchFields"][0]["values"]) == 1 for term in terms)
         return [term["matchFields"][0]["values"][0] for term in terms]
 
@@ -121,8 +150,12 @@ def test_without_hosts_the_index_is_the_node_number_and_it_is_said(tmp_path: Pat
 
 def test_one_nvlink_domain_asks_for_one_clique() -> None:
     """Nodes that share an NVLink domain must land in one; separate nodes need not."""
-    joined, apart = (manifest(topology=machine(4, 4, nodes_per_domain=span))[1]["metadata"] for span in (2, 1))
-    assert joined["annotations"] == {"leaderworkerset.sigs.k8s.io/exclusive-topology": "nvidia.com/gpu.clique"}
+    joined, apart = (
+        manifest(topology=machine(4, 4, nodes_per_domain=span))[1]["metadata"] for span in (2, 1)
+    )
+    assert joined["annotations"] == {
+        "leaderworkerset.sigs.k8s.io/exclusive-topology": "nvidia.com/gpu.clique"
+    }
     assert "annotations" not in apart
 
 

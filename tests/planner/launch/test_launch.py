@@ -28,7 +28,13 @@ def test_hosts_are_the_given_ones_or_the_topologys_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"), [(["a"], "1 distinct"), (["a", "a"], "1 distinct"), (["a", "$(touch x)"], "no host name"), (["a", ""], "no host")]
+    ("given", "message"),
+    [
+        (["a"], "1 distinct"),
+        (["a", "a"], "1 distinct"),
+        (["a", "$(touch x)"], "no host name"),
+        (["a", ""], "no host"),
+    ],
 )
 def test_hosts_that_cannot_be_are_refused(given: list[str], message: str) -> None:
     """One name for each node, and nothing that a shell would run."""
@@ -74,7 +80,9 @@ def test_settings_are_told_from_words() -> None:
     """A command that begins with env has its environment apart."""
     topology = machine(8)
     engine = find_engine("sglang")
-    emission = engine.emit(engine.default_placement(TINY, 8, 8), question(TINY, topology, 8, tokens_per_rank=512), "m")
+    emission = engine.emit(
+        engine.default_placement(TINY, 8, 8), question(TINY, topology, 8, tokens_per_rank=512), "m"
+    )
     assert emission.commands[0].environment == (("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "512"),)
     assert emission.commands[0].words[0] == "python3"
     assert node_command(["serve", "A=1"]).environment == ()
@@ -85,5 +93,7 @@ def test_other_accelerators_get_the_plain_script_alone() -> None:
     emission, job = emitted("vllm_ascend")
     assert launched(emission, job, "shell").launch.count("NCCL") == 0
     for launcher in ("slurm", "kubernetes", "dynamo"):
-        with pytest.raises(BadInput, match=f"--launcher {launcher} asks for nvidia accelerators; vllm_ascend runs on ascend"):
+        with pytest.raises(
+            BadInput, match=f"--launcher {launcher} asks for nvidia accelerators; vllm_ascend runs on ascend"
+        ):
             launched(emission, job, launcher)

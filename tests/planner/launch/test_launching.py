@@ -28,7 +28,13 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "first"), [(None, "launch.sh"), ("slurm", "job.sbatch"), ("dynamo", "frontend.sh"), ("kubernetes", "leaderworkerset.yaml")]
+    ("launcher", "first"),
+    [
+        (None, "launch.sh"),
+        ("slurm", "job.sbatch"),
+        ("dynamo", "frontend.sh"),
+        ("kubernetes", "leaderworkerset.yaml"),
+    ],
 )
 def test_emit_writes_the_launchers_file(launcher: str | None, first: str, plan: Path, tmp_path: Path) -> None:
     """Beside the engine's own and the plan; JSON names them all."""
@@ -48,7 +54,9 @@ def test_emit_writes_the_launchers_file(launcher: str | None, first: str, plan: 
         (["--launcher", "slurm", "--hosts", "a,b,c"], "--hosts: 3 distinct names; give the plan's 2 hosts"),
     ],
 )
-def test_a_launcher_that_cannot_start_it_writes_nothing(flags: list[str], message: str, plan: Path, tmp_path: Path) -> None:
+def test_a_launcher_that_cannot_start_it_writes_nothing(
+    flags: list[str], message: str, plan: Path, tmp_path: Path
+) -> None:
     """One line, exit code 2, no folder."""
     result = run("emit", plan, "--engine", "sglang", "-o", tmp_path / "out", *flags)
     assert result.exit_code == 2
@@ -59,9 +67,27 @@ def test_a_launcher_that_cannot_start_it_writes_nothing(flags: list[str], messag
 def live(plan: Path, placed: list[tuple[int, int]], *flags: str) -> list[subprocess.CompletedProcess[str]]:
     """The check as torchrun's environment starts it: (rank, number on its host) for each process, all on this machine."""
     command = [sys.executable, "-m", "planner", "check", "--live", str(plan), "--timeout", "30", *flags]
-    told = [{"RANK": str(rank), "LOCAL_RANK": str(local), "WORLD_SIZE": str(len(placed)), "TORCHELASTIC_RUN_ID": "none"} for rank, local in placed]
+    told = [
+        {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(local),
+            "WORLD_SIZE": str(len(placed)),
+            "TORCHELASTIC_RUN_ID": "none",
+        }
+        for rank, local in placed
+    ]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "CUDA"))}
-    started = [subprocess.Popen(command, cwd=ROOT, env={**clean, **rank}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in told]
+    started = [
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**clean, **rank},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in told
+    ]
     done = []
     for process in started:
         output, errors = process.communicate(timeout=60)
@@ -72,12 +98,26 @@ def live(plan: Path, placed: list[tuple[int, int]], *flags: str) -> list[subproc
 def test_live_passes_on_one_node_and_rank_0_alone_speaks(plan: Path, tmp_path: Path) -> None:
     """Two ranks of a one-node plan; what it printed is accepted as the record of the next start."""
     one = tmp_path / "plan.json"
-    run("solve", "--model", "deepseek-v2-lite", "--topology", "hgx-h100:1x2", "--redundant", "0", "--method", "linear", "-o", one)
+    run(
+        "solve",
+        "--model",
+        "deepseek-v2-lite",
+        "--topology",
+        "hgx-h100:1x2",
+        "--redundant",
+        "0",
+        "--method",
+        "linear",
+        "-o",
+        one,
+    )
     first, second = live(one, [(0, 0), (1, 1)], "--json")
     assert (first.returncode, second.returncode, second.stdout) == (0, 0, ""), first.stderr + second.stderr
     assert [seat["local"] for seat in json.loads(first.stdout)["seats"]] == [0, 1]
     (tmp_path / "seats.json").write_text(first.stdout)
-    assert [done.returncode for done in live(one, [(0, 0), (1, 1)], "--seats", str(tmp_path / "seats.json"))] == [0, 0]
+    assert [
+        done.returncode for done in live(one, [(0, 0), (1, 1)], "--seats", str(tmp_path / "seats.json"))
+    ] == [0, 0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "seats.json"]
 
 
@@ -111,7 +151,13 @@ def test_capacity_prints_tables_and_json() -> None:
         assert engine["factors"][0]["dropped"] > engine["factors"][1]["dropped"] > 0
 
 
-@pytest.mark.parametrize(("flags", "message"), [(["--ep", "3"], "--ep 3: these engines place 8 experts"), (["--ep", "8", "--target", "x"], "not a share")])
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--ep", "3"], "--ep 3: these engines place 8 experts"),
+        (["--ep", "8", "--target", "x"], "not a share"),
+    ],
+)
 def test_capacity_refuses_in_one_line(flags: list[str], message: str) -> None:
     """Exit code 2."""
     result = run("capacity", "--model", "mixtral", *flags)

@@ -20,7 +20,14 @@ def environment(started: Job, folder: Path, node: int, **own: str) -> dict[str, 
     stand_in.chmod(0o755)
     (folder / "launch.sh").write_text(shell.write(started).files["launch.sh"])
     places = {"PATH": f"{folder}:/usr/bin:/bin", "NODE_RANK": str(node), "HEAD_ADDRESS": "head"}
-    done = subprocess.run(["bash", str(folder / "launch.sh")], env={**places, **own}, check=True, timeout=20, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", str(folder / "launch.sh")],
+        env={**places, **own},
+        check=True,
+        timeout=20,
+        capture_output=True,
+        text=True,
+    )
     pairs = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     return {name: value for name, value in pairs.items() if name.startswith(("NCCL", "NVSHMEM"))}
 
@@ -44,12 +51,16 @@ def test_nodes_with_other_cards_get_their_own(tmp_path: Path) -> None:
 
 def test_a_value_that_is_set_already_is_kept(tmp_path: Path) -> None:
     """A person knows their cards better."""
-    found = environment(job(topology=with_cards(machine(4, 4), CARDS, CARDS)), tmp_path, 0, NCCL_IB_HCA="mlx5_7")
+    found = environment(
+        job(topology=with_cards(machine(4, 4), CARDS, CARDS)), tmp_path, 0, NCCL_IB_HCA="mlx5_7"
+    )
     assert found["NCCL_IB_HCA"] == "mlx5_7"
 
 
 @pytest.mark.parametrize("cards", [("",) * 4, ("eth0",) * 4, ("mlx5_0", "$(x)", "mlx5_1", "mlx5_2")])
-def test_names_that_are_no_rdma_devices_are_left_out_and_it_is_said(cards: tuple[str, ...], tmp_path: Path) -> None:
+def test_names_that_are_no_rdma_devices_are_left_out_and_it_is_said(
+    cards: tuple[str, ...], tmp_path: Path
+) -> None:
     """A preset's NICs have no names; a guess would keep NCCL off its cards."""
     started = job(topology=with_cards(machine(4, 4), cards, cards))
     assert "NCCL_IB_HCA" not in environment(started, tmp_path, 0)

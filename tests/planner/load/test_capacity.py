@@ -17,7 +17,9 @@ LAYERS = TINY.placed_layer_ids
 
 def load(counts_E: "np.typing.ArrayLike", windows: int = 1) -> LoadProfile:
     """The same counts in every layer and window."""
-    return LoadProfile(np.tile(np.asarray(counts_E, dtype=np.int64), (windows, len(LAYERS), 1)), LAYERS, "made for tests")
+    return LoadProfile(
+        np.tile(np.asarray(counts_E, dtype=np.int64), (windows, len(LAYERS), 1)), LAYERS, "made for tests"
+    )
 
 
 def skewed() -> LoadProfile:
@@ -66,7 +68,10 @@ def test_an_expert_that_every_token_chooses_drops_what_is_beyond_its_capacity() 
 
 def over(tokens: int, chance: float, capacity: int) -> float:
     """E[(X - capacity)+] of a binomial, summed term by term."""
-    return sum((count - capacity) * math.comb(tokens, count) * chance**count * (1 - chance) ** (tokens - count) for count in range(capacity + 1, tokens + 1))
+    return sum(
+        (count - capacity) * math.comb(tokens, count) * chance**count * (1 - chance) ** (tokens - count)
+        for count in range(capacity + 1, tokens + 1)
+    )
 
 
 def test_drops_fall_as_the_factor_grows() -> None:
@@ -94,7 +99,11 @@ def test_the_chosen_factor_is_the_least_that_keeps_the_target(target: float) -> 
 def test_windows_are_weighed_by_their_tokens() -> None:
     """Two windows with opposite hot halves drop more than their even sum would."""
     half = TINY.experts // 2
-    counts_WLE = np.tile(np.array([[30] * half + [10] * half, [10] * half + [30] * half]), (len(LAYERS), 1, 1)).transpose(1, 0, 2).copy()
+    counts_WLE = (
+        np.tile(np.array([[30] * half + [10] * half, [10] * half + [30] * half]), (len(LAYERS), 1, 1))
+        .transpose(1, 0, 2)
+        .copy()
+    )
     report = capacity_report(TINY, LoadProfile(counts_WLE, LAYERS, "made for tests"), 8, 512)
     even = capacity_report(TINY, load(np.ones(TINY.experts)), 8, 512)
     assert report.engines[0].by_factor[1].dropped > 10 * even.engines[0].by_factor[1].dropped
@@ -108,9 +117,16 @@ def test_many_windows_are_joined_and_it_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("ep", "tokens", "target", "message"),
-    [(7, 64, None, "--ep 7: .* use one of 1, 2, 4, 8"), (0, 64, None, "--ep 0"), (8, 0, None, "--tokens-per-rank 0"), (8, 64, 0.0, "--target 0: give a share")],
+    [
+        (7, 64, None, "--ep 7: .* use one of 1, 2, 4, 8"),
+        (0, 64, None, "--ep 0"),
+        (8, 0, None, "--tokens-per-rank 0"),
+        (8, 64, 0.0, "--target 0: give a share"),
+    ],
 )
-def test_questions_without_an_answer_are_refused(ep: int, tokens: int, target: float | None, message: str) -> None:
+def test_questions_without_an_answer_are_refused(
+    ep: int, tokens: int, target: float | None, message: str
+) -> None:
     """Each in one line that says what to give."""
     with pytest.raises(BadInput, match=message):
         capacity_report(TINY, skewed(), ep, tokens, target)
@@ -127,4 +143,8 @@ def test_the_report_is_plain_data() -> None:
     """One entry for each engine with a share for each layer."""
     found = capacity_report(TINY, skewed(), 8, 64, 0.01).to_dict()
     assert [engine["engine"] for engine in found["engines"]] == ["megatron", "deepspeed", "tutel"]
-    assert all(len(drop["dropped_per_layer"]) == len(LAYERS) for engine in found["engines"] for drop in engine["factors"])
+    assert all(
+        len(drop["dropped_per_layer"]) == len(LAYERS)
+        for engine in found["engines"]
+        for drop in engine["factors"]
+    )

@@ -37,7 +37,12 @@ def test_drawn_tokens_have_the_pairs_of_the_recorded_ones() -> None:
 
 def saved(folder: Path, together: np.ndarray) -> Path:
     path = folder / "load.npz"
-    np.savez(path, counts=np.array([[[6, 6, 2, 2], [5, 5, 3, 3]], [[6, 6, 2, 2], [5, 5, 3, 3]]]), layer_ids=[1, 2], together=together)
+    np.savez(
+        path,
+        counts=np.array([[[6, 6, 2, 2], [5, 5, 3, 3]], [[6, 6, 2, 2], [5, 5, 3, 3]]]),
+        layer_ids=[1, 2],
+        together=together,
+    )
     return path
 
 
@@ -60,7 +65,9 @@ def test_counts_stay_and_a_trace_is_drawn(tmp_path: Path) -> None:
         ((1, 2, 2), -1, r"layer 2: experts 2 and 2 were chosen together -1 times"),
     ],
 )
-def test_counts_that_cannot_be_pairs_are_refused(tmp_path: Path, place: tuple[int, int, int], value: int, message: str) -> None:
+def test_counts_that_cannot_be_pairs_are_refused(
+    tmp_path: Path, place: tuple[int, int, int], value: int, message: str
+) -> None:
     """Layer, experts and values are named."""
     together = np.tile(np.full((4, 4), 10), (2, 1, 1))
     together[place] = value

@@ -21,9 +21,24 @@ RECORDINGS = SHARED / "data/loads"
 Saver = Callable[..., Path]
 
 
-def model(layers: int = 3, experts: int = 4, top_k: int = 2, dense: int = 1, draft: int = 0, name: str = "small") -> ModelSpec:
+def model(
+    layers: int = 3, experts: int = 4, top_k: int = 2, dense: int = 1, draft: int = 0, name: str = "small"
+) -> ModelSpec:
     """A model whose first `dense` layers hold no experts."""
-    return ModelSpec(name, "test", layers, tuple(range(dense, layers)), experts, top_k, 8, 8, 8, "bf16", "by hand", tuple(range(layers, layers + draft)))
+    return ModelSpec(
+        name,
+        "test",
+        layers,
+        tuple(range(dense, layers)),
+        experts,
+        top_k,
+        8,
+        8,
+        8,
+        "bf16",
+        "by hand",
+        tuple(range(layers, layers + draft)),
+    )
 
 
 @pytest.fixture
@@ -42,16 +57,30 @@ def save(tmp_path: Path) -> Saver:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(tokens_WLE=arrays(np.int64, (3, 2, 4), elements=st.integers(0, 2**58)), form=st.sampled_from(["long", "wide", "json", "yaml", "npz", "npy"]))
+@given(
+    tokens_WLE=arrays(np.int64, (3, 2, 4), elements=st.integers(0, 2**58)),
+    form=st.sampled_from(["long", "wide", "json", "yaml", "npz", "npy"]),
+)
 def test_every_format_reads_back_equal(tokens_WLE: npt.NDArray[np.int64], form: str, tmp_path: Path) -> None:
     """Counts up to 2^58 come back bit by bit from each format."""
     tokens_WLE[0, 0, 0] += 1  # at least one assignment
-    cells = [(layer + 1, expert, tokens_WLE[w, layer, expert], w) for w in range(3) for layer in range(2) for expert in range(4)]
+    cells = [
+        (layer + 1, expert, tokens_WLE[w, layer, expert], w)
+        for w in range(3)
+        for layer in range(2)
+        for expert in range(4)
+    ]
     path = tmp_path / f"load.{ {'long': 'csv', 'wide': 'csv', 'yaml': 'yaml'}.get(form, form) }"
     if form == "long":
-        path.write_text("\n".join(["layer_id,expert_id,count,window", *(",".join(map(str, cell)) for cell in cells)]))
+        path.write_text(
+            "\n".join(["layer_id,expert_id,count,window", *(",".join(map(str, cell)) for cell in cells)])
+        )
     elif form == "wide":
-        rows = [f"{w},{layer + 1},{','.join(map(str, tokens_WLE[w, layer]))}" for w in range(3) for layer in range(2)]
+        rows = [
+            f"{w},{layer + 1},{','.join(map(str, tokens_WLE[w, layer]))}"
+            for w in range(3)
+            for layer in range(2)
+        ]
         path.write_text("\n".join(["window,layer,e0,e1,e2,e3", *rows]))
     elif form in ("json", "yaml"):
         path.write_text(json.dumps({"counts": tokens_WLE.tolist(), "layer_ids": [1, 2]}))
@@ -66,10 +95,18 @@ def test_every_format_reads_back_equal(tokens_WLE: npt.NDArray[np.int64], form: 
 
 def test_partial_csvs_of_two_ranks_sum(save: Saver) -> None:
     """C18 A: an expert absent from a file counts 0 there; totals are those of both ranks, and each window carries its file's name."""
-    first = save("rank0.csv", "layer_id,expert_id,count\n3,0,24990\n3,18,39249\n3,29,13378\n3,34,13874\n3,43,22360\n")
+    first = save(
+        "rank0.csv", "layer_id,expert_id,count\n3,0,24990\n3,18,39249\n3,29,13378\n3,34,13874\n3,43,22360\n"
+    )
     second = save("rank1.csv", "layer_id,expert_id,count\n3,18,33056\n3,29,14053\n3,34,14732\n3,43,20474\n")
     load = read_load([first, second], model(layers=4, experts=64, dense=3))
-    assert {int(e): int(load.total_LE[0, e]) for e in np.flatnonzero(load.total_LE[0])} == {0: 24990, 18: 72305, 29: 27431, 34: 28606, 43: 42834}
+    assert {int(e): int(load.total_LE[0, e]) for e in np.flatnonzero(load.total_LE[0])} == {
+        0: 24990,
+        18: 72305,
+        29: 27431,
+        34: 28606,
+        43: 42834,
+    }
     assert load.tokens_WLE[1, 0, 0] == 0
     assert load.window_names == ("rank0", "rank1")
 
@@ -141,10 +178,24 @@ def test_what_is_no_count_is_refused_in_csv(save: Saver, text: str) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_arrays_of_whole_floats_are_accepted(save: Saver, dtype: str) -> None:
     """Some recorders save floats; whole ones in the exact range are counts."""
-    assert read_load([save("load.npz", counts=np.full((2, 4), 3, dtype=dtype))], model()).total_LE.tolist() == [[3] * 4] * 2
+    assert (
+        read_load([save("load.npz", counts=np.full((2, 4), 3, dtype=dtype))], model()).total_LE.tolist()
+        == [[3] * 4] * 2
+    )
 
 
-@pytest.mark.parametrize("bad", [np.float32(2**24), np.uint64(2**63), np.int32(-1), np.bool_(True), np.complex64(1), np.datetime64("2020-01-01"), np.str_("x")])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.float32(2**24),
+        np.uint64(2**63),
+        np.int32(-1),
+        np.bool_(True),
+        np.complex64(1),
+        np.datetime64("2020-01-01"),
+        np.str_("x"),
+    ],
+)
 def test_arrays_of_other_types_or_past_their_exact_range_are_refused(save: Saver, bad: np.generic) -> None:
     """A float32 no longer tells 2^24 from 2^24 + 1, so a count of that size cannot be believed."""
     with pytest.raises(BadInput, match=r"window 0, layer 1, expert 0: the count is "):
@@ -179,18 +230,25 @@ def test_load_in_a_dense_layer_is_refused(save: Saver) -> None:
 
 def test_another_number_of_rows_names_both_counts(save: Saver) -> None:
     """Five rows fit neither two MoE layers nor three decoder layers."""
-    with pytest.raises(BadInput, match=r"5 layer rows, but small has 2 MoE layers \(3 decoder layers\).*layer_ids"):
+    with pytest.raises(
+        BadInput, match=r"5 layer rows, but small has 2 MoE layers \(3 decoder layers\).*layer_ids"
+    ):
         read_load([save("load.json", [[1] * 4] * 5)], model())
 
 
 def test_rows_may_come_in_any_order(save: Saver) -> None:
     """A mapping from layer id to counts is sorted by id."""
-    assert read_load([save("load.json", {"2": [1, 1, 1, 5], "1": [8, 0, 0, 0]})], model()).total_LE.tolist() == [[8, 0, 0, 0], [1, 1, 1, 5]]
+    assert read_load(
+        [save("load.json", {"2": [1, 1, 1, 5], "1": [8, 0, 0, 0]})], model()
+    ).total_LE.tolist() == [[8, 0, 0, 0], [1, 1, 1, 5]]
 
 
 def test_layers_that_were_not_measured_take_the_mean_share(save: Saver) -> None:
     """Mean of the shares, at the mean total; totals are kept exactly, and rows and notes say which layers."""
-    load = read_load([save("load.json", {"counts": [[8, 0, 0, 0], [0, 4, 0, 0]], "layer_ids": [1, 2]})], model(layers=5, draft=1))
+    load = read_load(
+        [save("load.json", {"counts": [[8, 0, 0, 0], [0, 4, 0, 0]], "layer_ids": [1, 2]})],
+        model(layers=5, draft=1),
+    )
     assert load.layer_ids == (1, 2, 3, 4, 5)
     assert load.total_LE[2:].tolist() == [[3, 3, 0, 0]] * 3
     assert load.unmeasured_layer_ids == (3, 4, 5)
@@ -206,28 +264,47 @@ def test_silent_layers_are_no_part_of_the_mean(save: Saver) -> None:
 
 def test_a_silent_window_fills_nothing(save: Saver) -> None:
     """No assignment in a window: none for the layers that were not measured."""
-    load = read_load([save("load.json", {"counts": [[[4, 0, 0, 0]], [[0, 0, 0, 0]]], "layer_ids": [1]})], model())
+    load = read_load(
+        [save("load.json", {"counts": [[[4, 0, 0, 0]], [[0, 0, 0, 0]]], "layer_ids": [1]})], model()
+    )
     assert load.tokens_WLE[:, 1].tolist() == [[4, 0, 0, 0], [0, 0, 0, 0]]
 
 
 def test_a_measured_draft_layer_is_kept(save: Saver) -> None:
     """C11: a row for the draft layer is load like any other."""
-    load = read_load([save("load.json", {str(layer): [layer, 1, 1, 1] for layer in (1, 2, 3)})], model(draft=1))
+    load = read_load(
+        [save("load.json", {str(layer): [layer, 1, 1, 1] for layer in (1, 2, 3)})], model(draft=1)
+    )
     assert load.unmeasured_layer_ids == ()
     assert load.total_LE[2].tolist() == [3, 1, 1, 1]
 
 
 def test_a_row_whose_total_is_off_is_noted(save: Saver) -> None:
     """C26: padding, warm-up or partial ranks; 1 % is the limit."""
-    off = read_load([save("off.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 103, 0, 0]])], model(layers=4))
-    assert any(note.startswith("layer 3: totals differ from the median over layers by up to 1.5%") for note in off.notes)
-    near = read_load([save("near.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 102, 0, 0]])], model(layers=4))
+    off = read_load(
+        [save("off.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 103, 0, 0]])], model(layers=4)
+    )
+    assert any(
+        note.startswith("layer 3: totals differ from the median over layers by up to 1.5%")
+        for note in off.notes
+    )
+    near = read_load(
+        [save("near.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 102, 0, 0]])], model(layers=4)
+    )
     assert near.notes == ()
 
 
 def test_windows_of_several_files_follow_each_other(save: Saver) -> None:
     """In the order given, with names that carry the file; different units and phases are told."""
-    first = save("a.json", {"counts": [[[1] * 4] * 2, [[2] * 4] * 2], "windows": ["x", "y"], "window_unit": "minute", "phase": "decode"})
+    first = save(
+        "a.json",
+        {
+            "counts": [[[1] * 4] * 2, [[2] * 4] * 2],
+            "windows": ["x", "y"],
+            "window_unit": "minute",
+            "phase": "decode",
+        },
+    )
     load = read_load([first, save("b.npz", counts=np.full((2, 4), 3))], model())
     assert load.tokens_WLE[:, 0, 0].tolist() == [1, 2, 3]
     assert load.window_names == ("a:x", "a:y", "b")
@@ -254,7 +331,9 @@ def trace_ids(prefix: int, sequences: int = 3, body: int = 6) -> tuple[list[list
 def test_a_trace_gives_one_window_a_sequence(save: Saver) -> None:
     """Counts of each sequence, and the trace itself, with its tokens in order."""
     ids, lengths = trace_ids(prefix=0)
-    load = read_load([save("t.npz", topk_ids=np.array(ids, dtype=np.uint8), seq_lens=lengths)], model(layers=2, experts=30))
+    load = read_load(
+        [save("t.npz", topk_ids=np.array(ids, dtype=np.uint8), seq_lens=lengths)], model(layers=2, experts=30)
+    )
     assert load.trace is not None
     assert (load.windows, load.window_unit) == (3, "sequence")
     assert load.tokens_WLE.sum(axis=2).tolist() == [[12]] * 3
@@ -266,7 +345,9 @@ def test_a_trace_gives_one_window_a_sequence(save: Saver) -> None:
 def test_a_common_prompt_is_dropped(save: Saver, prefix: int, kept: int) -> None:
     """From four tokens on; fewer may be alike by chance."""
     ids, lengths = trace_ids(prefix)
-    load = read_load([save("t.json", {"trace": ids, "sequence_lengths": lengths})], model(layers=2, experts=30))
+    load = read_load(
+        [save("t.json", {"trace": ids, "sequence_lengths": lengths})], model(layers=2, experts=30)
+    )
     assert load.trace is not None
     assert load.trace.sequence_lengths == (kept,) * 3
     assert any(f"first {prefix} tokens of all 3 sequences" in note for note in load.notes) == (prefix >= 4)
@@ -275,7 +356,9 @@ def test_a_common_prompt_is_dropped(save: Saver, prefix: int, kept: int) -> None
 def test_equal_sequences_are_no_prompt(save: Saver) -> None:
     """Where one sequence would vanish nothing is dropped, and that is said."""
     ids, lengths = trace_ids(prefix=5, body=0)
-    load = read_load([save("t.json", {"trace": ids, "sequence_lengths": lengths})], model(layers=2, experts=30))
+    load = read_load(
+        [save("t.json", {"trace": ids, "sequence_lengths": lengths})], model(layers=2, experts=30)
+    )
     assert load.trace is not None
     assert load.trace.sequence_lengths == (5, 5, 5)
     assert any("nothing dropped" in note for note in load.notes)
@@ -294,7 +377,10 @@ def test_the_prompts_of_recorded_traces_are_found(domain: str, prefix: int) -> N
 def test_an_unrecorded_layer_has_no_ids(save: Saver) -> None:
     """Its counts are the mean, its row of the trace is -1: nobody can take it for routing."""
     ids, lengths = trace_ids(prefix=0)
-    load = read_load([save("t.json", {"trace": ids, "sequence_lengths": lengths, "layer_ids": [1]})], model(layers=2, experts=30, draft=1))
+    load = read_load(
+        [save("t.json", {"trace": ids, "sequence_lengths": lengths, "layer_ids": [1]})],
+        model(layers=2, experts=30, draft=1),
+    )
     assert load.trace is not None
     assert load.trace.recorded_L.tolist() == [True, False]
     assert np.array_equal(load.total_LE[0], load.total_LE[1])
@@ -320,12 +406,16 @@ def test_a_trace_that_cannot_be_believed_is_refused(save: Saver, ids: list[objec
 def test_sequence_lengths_have_to_add_up(save: Saver) -> None:
     """A trace is split by sequence, so its sequences must be known."""
     with pytest.raises(BadInput, match=r"sum to 3, but the trace holds 2 tokens"):
-        read_load([save("t.json", {"trace": [[[0, 1], [2, 3]]], "sequence_lengths": [1, 2]})], model(layers=2))
+        read_load(
+            [save("t.json", {"trace": [[[0, 1], [2, 3]]], "sequence_lengths": [1, 2]})], model(layers=2)
+        )
 
 
 def test_traces_and_counts_together_are_counts(save: Saver) -> None:
     """No trace remains that covers a part of the windows only, and the note says so."""
-    load = read_load([save("t.json", {"trace": [[[0, 1], [2, 3]]]}), save("c.json", [[2, 1, 0, 1]])], model(layers=2))
+    load = read_load(
+        [save("t.json", {"trace": [[[0, 1], [2, 3]]]}), save("c.json", [[2, 1, 0, 1]])], model(layers=2)
+    )
     assert load.trace is None
     assert load.windows == 2
     assert any("used as counts only" in note for note in load.notes)
@@ -356,8 +446,16 @@ def test_unknown_arrays_are_listed(save: Saver) -> None:
         ("l.json", '{"count": [[1]]}', "unknown key 'count'"),
         ("l.json", '{"counts": {"one": [1]}}', "must be layer ids"),
         ("l.json", '{"phase": "decode"}', "neither 'counts' nor 'trace'"),
-        ("l.json", '{"counts": [[1,1,1,1]], "layer_ids": [1, 2]}', "1 layer rows need as many distinct layer ids; got 2"),
-        ("l.json", '{"counts": [[1,1,1,1]], "layer_ids": [1], "windows": ["a", "b"]}', "1 windows need as many names"),
+        (
+            "l.json",
+            '{"counts": [[1,1,1,1]], "layer_ids": [1, 2]}',
+            "1 layer rows need as many distinct layer ids; got 2",
+        ),
+        (
+            "l.json",
+            '{"counts": [[1,1,1,1]], "layer_ids": [1], "windows": ["a", "b"]}',
+            "1 windows need as many names",
+        ),
         ("l.json", '{"counts": [[1,1,1,1]], "layer_ids": [1], "phase": "both"}', "phase 'both'"),
         ("l.json", "[[1,2],[3]]", "equally long lists"),
         ("l.json", "[]", r"axes .* got shape \[0\]"),
@@ -386,7 +484,11 @@ def test_bad_files_get_one_line(save: Saver, name: str, content: str, message: s
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     """And so is no file at all."""
     (tmp_path / "load.json").mkdir()
-    for paths, message in [([tmp_path / "load.json"], "directory"), ([tmp_path / "none.csv"], "cannot be read"), ([], "no load file")]:
+    for paths, message in [
+        ([tmp_path / "load.json"], "directory"),
+        ([tmp_path / "none.csv"], "cannot be read"),
+        ([], "no load file"),
+    ]:
         with pytest.raises(BadInput, match=message):
             read_load(paths, model())
 
@@ -395,11 +497,16 @@ def test_a_load_too_large_to_hold_is_refused(save: Saver) -> None:
     """A short file can ask for a huge array: 30,000 windows of 60 layers and 256 experts."""
     rows = "\n".join(f"{window % 60},0,1,{window}" for window in range(30_000))
     with pytest.raises(BadInput, match="record fewer windows"):
-        read_load([save("load.csv", f"layer,expert,count,window\n{rows}\n")], model(layers=60, experts=256, dense=0))
+        read_load(
+            [save("load.csv", f"layer,expert,count,window\n{rows}\n")], model(layers=60, experts=256, dense=0)
+        )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-@given(content=st.binary(min_size=1, max_size=200), suffix=st.sampled_from(["csv", "json", "yaml", "npz", "npy", "bin"]))
+@given(
+    content=st.binary(min_size=1, max_size=200),
+    suffix=st.sampled_from(["csv", "json", "yaml", "npz", "npy", "bin"]),
+)
 def test_random_bytes_are_bad_input_and_nothing_else(content: bytes, suffix: str, tmp_path: Path) -> None:
     """Whatever the suffix says."""
     path = tmp_path / f"load.{suffix}"
@@ -422,7 +529,9 @@ def outcome(path: Path) -> str:
 def test_damaged_archives_are_read_or_refused(data: st.DataObject, packed: bool, tmp_path: Path) -> None:
     """An .npz cut short or with flipped bytes raises BadInput or still holds a load; it never raises anything else."""
     path = tmp_path / "load.npz"
-    (np.savez_compressed if packed else np.savez)(path, counts=np.arange(8).reshape(2, 4), layer_ids=np.array([1, 2]))
+    (np.savez_compressed if packed else np.savez)(
+        path, counts=np.arange(8).reshape(2, 4), layer_ids=np.array([1, 2])
+    )
     content = bytearray(path.read_bytes())
     for position in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
         content[position] = data.draw(st.integers(0, 255))
@@ -443,7 +552,12 @@ def test_no_flipped_byte_escapes(packed: bool, tmp_path: Path) -> None:
 
 json_trees = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["counts", "trace", "layer_ids", "windows", "1", "2"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["counts", "trace", "layer_ids", "windows", "1", "2"]), inner, max_size=3
+        )
+    ),
     max_leaves=12,
 )
 
@@ -507,5 +621,8 @@ def test_several_files_are_several_domains(save: Saver, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     twin = save("other/chat.json", [[[3] * 4] * 2])
     assert read_load([chat, twin], model()).domain_names == (str(chat), str(twin))
-    said = save("said.json", {"counts": [[[1] * 4] * 2, [[2] * 4] * 2], "windows": ["law", "code"], "window_unit": "domain"})
+    said = save(
+        "said.json",
+        {"counts": [[[1] * 4] * 2, [[2] * 4] * 2], "windows": ["law", "code"], "window_unit": "domain"},
+    )
     assert read_load([said], model()).domains == ("law", "code")

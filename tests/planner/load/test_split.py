@@ -14,7 +14,13 @@ def numbered(windows: int) -> LoadProfile:
     tokens_WLE = np.array([[[window + 1, 1]] for window in range(windows)])
     lengths = tuple(range(1, windows + 1))
     trace = Trace(np.arange(sum(lengths), dtype=np.int32).reshape(1, -1, 1), lengths)
-    return LoadProfile(tokens_WLE, (0,), "by hand", window_names=tuple(f"w{window}" for window in range(windows)), trace=trace)
+    return LoadProfile(
+        tokens_WLE,
+        (0,),
+        "by hand",
+        window_names=tuple(f"w{window}" for window in range(windows)),
+        trace=trace,
+    )
 
 
 @pytest.mark.parametrize(("windows", "fitted"), [(2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (9, 6)])
@@ -86,7 +92,12 @@ def test_merging_into_no_windows_is_refused() -> None:
 def domains(*sizes: int) -> LoadProfile:
     """Windows of one expert with the counts 0, 1, 2, ..., so many in each domain."""
     counts_WLE = np.arange(sum(sizes), dtype=np.int64)[:, None, None]
-    return LoadProfile(counts_WLE, (0,), "made up for tests", domains=tuple(f"d{index}" for index, size in enumerate(sizes) for _ in range(size)))
+    return LoadProfile(
+        counts_WLE,
+        (0,),
+        "made up for tests",
+        domains=tuple(f"d{index}" for index, size in enumerate(sizes) for _ in range(size)),
+    )
 
 
 def test_every_domain_is_held_out_in_part() -> None:

@@ -64,7 +64,13 @@ def test_what_could_not_be_judged_is_said() -> None:
     report = judged(sglang_map([0, 1, 1, 2]), None, None)
     assert report.ok
     assert [line.split(":")[1].strip() for line in report.unchecked] == ["name the model", "give the EP size"]
-    assert dict(report.facts) == {"layers": 1, "slots": 4, "experts": 3, "experts from": "the largest id + 1", "EP sizes without duplicates": "2, 4"}
+    assert dict(report.facts) == {
+        "layers": 1,
+        "slots": 4,
+        "experts": 3,
+        "experts from": "the largest id + 1",
+        "EP sizes without duplicates": "2, 4",
+    }
 
 
 def test_an_absurd_id_is_named_when_the_expert_count_is_inferred() -> None:
@@ -127,13 +133,18 @@ def test_a_missing_draft_layer_is_found_for_trtllm() -> None:
     model = find_model("deepseek-v3")
     row = list(range(256))
     report = judged(trtllm_map(dict.fromkeys(range(61), row), 256), model, 8)
-    assert report.problems == (f"layer 61 of {model.name} has no row (a draft layer: the engine asks for it when MTP is on)",)
+    assert report.problems == (
+        f"layer 61 of {model.name} has no row (a draft layer: the engine asks for it when MTP is on)",
+    )
     assert judged(trtllm_map(dict.fromkeys(range(62), row), 256), model, 8).ok
 
 
 def test_fewer_slots_than_experts_is_found() -> None:
     """Whatever the row says, some expert has no slot."""
-    assert any("the model has 4 experts, and a row has 2 slots" in found.replace("four", "the model") for found in judged(sglang_map([0, 1])).problems)
+    assert any(
+        "the model has 4 experts, and a row has 2 slots" in found.replace("four", "the model")
+        for found in judged(sglang_map([0, 1])).problems
+    )
 
 
 @pytest.mark.parametrize("ep", [0, -3])
@@ -153,13 +164,21 @@ def test_an_impossible_ep_size_is_refused(ep: int) -> None:
         ("map.yaml", b"num_slots: &a 4\ninitial_global_assignments: *a", "aliases"),
         ("map.yaml", b"num_slots: 4\nnum_slots: 5", "twice"),
         ("map.yaml", b"initial_global_assignments:\n  3: [0]\n  3: [1]", "twice"),
-        ("map.json", b'{"physical_to_logical_map": [[0]], "physical_to_logical_map": [[1]]}', "'physical_to_logical_map' appears twice"),
+        (
+            "map.json",
+            b'{"physical_to_logical_map": [[0]], "physical_to_logical_map": [[1]]}',
+            "'physical_to_logical_map' appears twice",
+        ),
         ("map.yaml", b"!!python/object/apply:os.system ['true']", "not valid YAML"),
         ("map.json", b"[" * 200_000, "nested"),
         ("map.yaml", b"[" * 200_000, "not"),
         ("map.yaml", b"- " * 100_000, "not"),
         ("map.json", b'{"physical_to_logical_map": [[' + b"9" * 5000 + b"]]}", "not valid JSON"),
-        ("load.json", b'{"logical_count": [[1, 2]]}', "it holds the keys 'logical_count'; expected 'physical_to_logical_map'"),
+        (
+            "load.json",
+            b'{"logical_count": [[1, 2]]}',
+            "it holds the keys 'logical_count'; expected 'physical_to_logical_map'",
+        ),
         ("list.json", b"[[0, 1]]", "it holds a list"),
         ("words.txt", b"hello", "it holds a str"),
     ],
@@ -179,7 +198,11 @@ def test_huge_and_missing_files_are_refused(tmp_path: Path) -> None:
     huge = tmp_path / "huge.json"
     with huge.open("wb") as out:
         out.truncate(65 << 20)
-    for path, message in ((huge, "more than"), (tmp_path / "none.json", "cannot be read"), (tmp_path, "a directory")):
+    for path, message in (
+        (huge, "more than"),
+        (tmp_path / "none.json", "cannot be read"),
+        (tmp_path, "a directory"),
+    ):
         with pytest.raises(BadInput, match=message):
             check_map(path)
 

@@ -18,31 +18,58 @@ FOUR = ModelSpec("four", "mixtral", 1, (0,), 4, 1, 8, 8, 8, "bf16", "made for te
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3) | st.integers(-2, 5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=3) | st.integers(-2, 5), inner, max_size=3)
+    ),
     max_leaves=12,
 )
-rows = st.lists(st.integers(-2, 9) | st.sampled_from([1.0, True, None, "0", 2**40, 10**20]), max_size=9) | json_values
+rows = (
+    st.lists(st.integers(-2, 9) | st.sampled_from([1.0, True, None, "0", 2**40, 10**20]), max_size=9)
+    | json_values
+)
 
 devices = st.fixed_dictionaries({"device_id": st.integers(0, 2), "device_expert": rows}) | json_values
 expert_layers = json_values | st.fixed_dictionaries(
-    {"layer_id": st.integers(0, 2), "device_count": st.integers(0, 3), "device_list": st.lists(devices, max_size=3) | json_values}
+    {
+        "layer_id": st.integers(0, 2),
+        "device_count": st.integers(0, 3),
+        "device_list": st.lists(devices, max_size=3) | json_values,
+    }
 )
 
 
 @given(
     value=json_values
-    | st.fixed_dictionaries({"physical_to_logical_map": st.lists(rows, max_size=4) | json_values}, optional={"x": json_values})
     | st.fixed_dictionaries(
-        {"num_slots": st.integers(0, 9) | json_values, "initial_global_assignments": st.dictionaries(st.integers(-1, 6), rows, max_size=4) | json_values},
+        {"physical_to_logical_map": st.lists(rows, max_size=4) | json_values}, optional={"x": json_values}
+    )
+    | st.fixed_dictionaries(
+        {
+            "num_slots": st.integers(0, 9) | json_values,
+            "initial_global_assignments": st.dictionaries(st.integers(-1, 6), rows, max_size=4) | json_values,
+        },
         optional={"layer_updates_per_iter": json_values},
     )
-    | st.fixed_dictionaries({"physical_to_logical_map": st.lists(rows, max_size=4), "layer_ids": st.lists(st.integers(-1, 6), max_size=4) | json_values})
-    | st.fixed_dictionaries({"moe_layer_count": st.integers(0, 3) | json_values, "layer_list": st.lists(expert_layers, max_size=3) | json_values}),
+    | st.fixed_dictionaries(
+        {
+            "physical_to_logical_map": st.lists(rows, max_size=4),
+            "layer_ids": st.lists(st.integers(-1, 6), max_size=4) | json_values,
+        }
+    )
+    | st.fixed_dictionaries(
+        {
+            "moe_layer_count": st.integers(0, 3) | json_values,
+            "layer_list": st.lists(expert_layers, max_size=3) | json_values,
+        }
+    ),
     model=st.sampled_from([None, FOUR, TINY]),
     gpus=st.none() | st.integers(-1, 9),
     engine=st.sampled_from([None, "eplb", "sglang", "trtllm", "vllm", "vllm_ascend"]),
 )
-def test_any_value_gets_a_report_or_one_line(value: Any, model: ModelSpec | None, gpus: int | None, engine: str | None) -> None:
+def test_any_value_gets_a_report_or_one_line(
+    value: Any, model: ModelSpec | None, gpus: int | None, engine: str | None
+) -> None:
     """Whatever parses: a report that can be printed, as text and as JSON, or BadInput; never another exception."""
     with contextlib.suppress(BadInput):
         report = check_value(value, "map", model, gpus, engine)
@@ -50,8 +77,13 @@ def test_any_value_gets_a_report_or_one_line(value: Any, model: ModelSpec | None
         assert json.dumps(report.to_dict())
 
 
-@given(content=st.binary(max_size=200) | st.text(max_size=200).map(str.encode), suffix=st.sampled_from([".json", ".yaml", ""]))
-def test_any_bytes_get_one_line(content: bytes, suffix: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+@given(
+    content=st.binary(max_size=200) | st.text(max_size=200).map(str.encode),
+    suffix=st.sampled_from([".json", ".yaml", ""]),
+)
+def test_any_bytes_get_one_line(
+    content: bytes, suffix: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Random files never end in a traceback."""
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(content)
@@ -65,8 +97,13 @@ def test_every_damaged_cell_that_breaks_a_rule_is_found(data: st.DataObject) -> 
     gpus, redundant = data.draw(st.sampled_from([(4, 8), (8, 0), (8, 24)]))
     placement = random_placement(TINY, gpus, redundant, seed=data.draw(st.integers(0, 5)))
     row_of = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
-    layer, slot = data.draw(st.sampled_from(TINY.moe_layer_ids)), data.draw(st.integers(0, placement.slots - 1))
-    cell: Any = data.draw(st.integers(-3, 70) | st.sampled_from([1.0, True, None, "1", [1], float("nan"), 2**63, -(2**31)]))
+    layer, slot = (
+        data.draw(st.sampled_from(TINY.moe_layer_ids)),
+        data.draw(st.integers(0, placement.slots - 1)),
+    )
+    cell: Any = data.draw(
+        st.integers(-3, 70) | st.sampled_from([1.0, True, None, "1", [1], float("nan"), 2**63, -(2**31)])
+    )
     row = row_of[layer]
     before, row[slot] = row[slot], cell
     first = slot // placement.slots_per_gpu * placement.slots_per_gpu

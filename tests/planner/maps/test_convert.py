@@ -35,13 +35,25 @@ def rows_in(text: str, name: str, model: ModelSpec) -> dict[int, list[int]]:
 def test_engine_to_rows_to_engine_is_the_identity(data: st.DataObject) -> None:
     """Any rows a format can hold, of dense and draft layers too, come back as they were, and so does the text."""
     name = data.draw(st.sampled_from(FORMATS))
-    dense, drafts, layers = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2)), data.draw(st.integers(3, 5))
+    dense, drafts, layers = (
+        data.draw(st.integers(0, 3)),
+        data.draw(st.integers(0, 2)),
+        data.draw(st.integers(3, 5)),
+    )
     moe, past = tuple(range(dense, dense + layers)), dense + layers
     model = replace(TINY, layers=past, moe_layer_ids=moe, draft_layer_ids=tuple(range(past, past + drafts)))
     held = find_format(name).held_layers(model)
     everywhere = replace(TINY, layers=len(held), moe_layer_ids=tuple(range(len(held))), draft_layer_ids=())
-    rows = dict(zip(held, random_placement(everywhere, 8, 8, data.draw(st.integers(0, 99))).expert_LP.tolist(), strict=True))
-    text = find_format(name).map_text({**dict.fromkeys(model.placed_layer_ids, rows[held[0]]), **rows}, model, 8)
+    rows = dict(
+        zip(
+            held,
+            random_placement(everywhere, 8, 8, data.draw(st.integers(0, 99))).expert_LP.tolist(),
+            strict=True,
+        )
+    )
+    text = find_format(name).map_text(
+        {**dict.fromkeys(model.placed_layer_ids, rows[held[0]]), **rows}, model, 8
+    )
     assert rows_in(text, name, model) == rows
     converted = convert_rows(rows_in(text, name, model), name, model, 8)
     assert converted.text == text
@@ -79,7 +91,9 @@ def test_a_draft_row_that_the_source_has_not_is_made_and_said() -> None:
     rows = dict(zip(TINY.moe_layer_ids, random_placement(TINY, 8, 8).expert_LP.tolist(), strict=False))
     converted = convert_rows(rows, "trtllm", TINY, 8)
     assert parsed(converted.text)["initial_global_assignments"][6] == [slot % 64 for slot in range(72)]
-    assert converted.notes == ("layer 6 has no row in the source and got the trivial one (expert p % E in slot p)",)
+    assert converted.notes == (
+        "layer 6 has no row in the source and got the trivial one (expert p % E in slot p)",
+    )
 
 
 def written(folder: Path, name: str = "sglang") -> Path:
@@ -110,17 +124,30 @@ def test_a_file_is_converted_by_its_content(tmp_path: Path) -> None:
         ("sglang", "trtllm", "deepseek-v3", 8, "32 rows, and .* has 61 decoder layers"),
     ],
 )
-def test_what_cannot_be_converted_is_one_line(source: str, target: str, model: str | None, ep: int | None, message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_converted_is_one_line(
+    source: str, target: str, model: str | None, ep: int | None, message: str, tmp_path: Path
+) -> None:
     """Nothing that a rule forbids, and nothing that would be a guess."""
     path = tmp_path / "map.json"
     row = [0, 1, 2, 3, 4, 5, 6, 7, 1, 0, 3, 2, 5, 4, 7, 6]
-    path.write_text(json.dumps({"physical_to_logical_map": [[row[slot] for slot in (0, 1, 9, 8, *range(2, 8), *range(10, 16))]] * 32}))
+    path.write_text(
+        json.dumps(
+            {
+                "physical_to_logical_map": [
+                    [row[slot] for slot in (0, 1, 9, 8, *range(2, 8), *range(10, 16))]
+                ]
+                * 32
+            }
+        )
+    )
     with pytest.raises(BadInput, match=message):
         convert_file(path, target, source, model, ep)
 
 
 @given(seed=st.integers(0, 99), redundant=st.sampled_from([0, 8, 16]))
-def test_balancers_arrays_come_back_as_they_were(seed: int, redundant: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_balancers_arrays_come_back_as_they_were(
+    seed: int, redundant: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A map written as .npz is read back with the same rows, as JSON and as .npz again byte for byte."""
     folder = tmp_path_factory.mktemp("map")
     placement = random_placement(TINY, 8, redundant, seed)

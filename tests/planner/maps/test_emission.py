@@ -22,7 +22,19 @@ from planner.plan import judged, plan_to_dict, read_plan
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plan for Mixtral on two nodes of two GPUs, R = 8."""
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    words = ["solve", "--model", "mixtral", "--topology", "hgx-h100:2x2", "--redundant", "8", "--method", "greedy", "-o", str(path)]
+    words = [
+        "solve",
+        "--model",
+        "mixtral",
+        "--topology",
+        "hgx-h100:2x2",
+        "--redundant",
+        "8",
+        "--method",
+        "greedy",
+        "-o",
+        str(path),
+    ]
     assert CliRunner().invoke(main, words).exit_code == 0
     return path
 
@@ -33,7 +45,12 @@ def test_an_engine_that_would_ignore_the_map_gets_nothing(plan: Path, tmp_path: 
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 2
     (line,) = refused.stderr.strip().splitlines()
-    for words in ("SGLang 0.5.23 does not read a map for mixtral", "nothing was written", "--flags-only", "--engine trtllm or --engine vllm --plugin would"):
+    for words in (
+        "SGLang 0.5.23 does not read a map for mixtral",
+        "nothing was written",
+        "--flags-only",
+        "--engine trtllm or --engine vllm --plugin would",
+    ):
         assert words in line
     assert not (tmp_path / "out").exists()
     result = CliRunner().invoke(main, [*command, "--flags-only"])
@@ -47,8 +64,13 @@ def test_a_release_that_would_ignore_the_map_gets_nothing(plan: Path) -> None:
     """The release that serves decides: TensorRT-LLM 1.0 has a shorter list than later ones, and is not offered in its own place."""
     problem, placement, _ = read_plan(plan)
     model = replace(problem.model, architecture="gpt_oss")
-    other = write_json(plan.with_name("gpt.json"), plan_to_dict(judged(replace(problem, model=model), placement)))
-    with pytest.raises(BadInput, match=r"1\.0 ignores a map for gpt_oss in silence.*--flags-only writes the launch without the map, and --engine sglang would"):
+    other = write_json(
+        plan.with_name("gpt.json"), plan_to_dict(judged(replace(problem, model=model), placement))
+    )
+    with pytest.raises(
+        BadInput,
+        match=r"1\.0 ignores a map for gpt_oss in silence.*--flags-only writes the launch without the map, and --engine sglang would",
+    ):
         emit_plan(other, "trtllm", version="1.0")
     assert "moe_load_balancer.yaml" in emit_plan(other, "trtllm").files
 
@@ -56,9 +78,13 @@ def test_a_release_that_would_ignore_the_map_gets_nothing(plan: Path) -> None:
 def test_an_engine_without_a_map_file_gets_its_flags(plan: Path, tmp_path: Path) -> None:
     """vLLM: redundant experts and flags are what there is to emit, nothing can be misread, and the first line says that the placement is not used."""
     for flags in ([], ["--flags-only"]):
-        result = CliRunner().invoke(main, ["emit", str(plan), "--engine", "vllm", "-o", str(tmp_path), *flags])
+        result = CliRunner().invoke(
+            main, ["emit", str(plan), "--engine", "vllm", "-o", str(tmp_path), *flags]
+        )
         assert result.exit_code == 0
-        assert result.stdout.startswith("WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used")
+        assert result.stdout.startswith(
+            "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
+        )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["launch.sh", MANIFEST, "plan.json"]
         assert '"num_redundant_experts":8' in (tmp_path / "launch.sh").read_text()
 
@@ -73,12 +99,19 @@ def test_a_map_of_an_earlier_emission_does_not_stay(plan: Path, tmp_path: Path) 
     assert "vllm_plugin/pyproject.toml" not in names
 
 
-WAYS: list[dict[str, Any]] = [{"engine": "trtllm"}, {"engine": "vllm"}, {"engine": "vllm", "plugin": True}, {"engine": "sglang", "flags_only": True}]
+WAYS: list[dict[str, Any]] = [
+    {"engine": "trtllm"},
+    {"engine": "vllm"},
+    {"engine": "vllm", "plugin": True},
+    {"engine": "sglang", "flags_only": True},
+]
 
 
 @settings(max_examples=15)
 @given(ways=st.lists(st.sampled_from(WAYS), min_size=1, max_size=4))
-def test_a_folder_holds_its_last_emission_alone(ways: list[dict[str, Any]], plan: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_folder_holds_its_last_emission_alone(
+    ways: list[dict[str, Any]], plan: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Whatever was emitted into it before."""
     folder = tmp_path_factory.mktemp("out")
     written = [write_emission(emit_plan(plan, **way), plan, folder) for way in ways][-1]
@@ -90,7 +123,9 @@ def test_a_changed_file_of_an_earlier_emission_is_not_removed(plan: Path, tmp_pa
     write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
     expert_map, launch = tmp_path / "moe_load_balancer.yaml", (tmp_path / "launch.sh").read_bytes()
     expert_map.write_text("mine")
-    with pytest.raises(BadInput, match=r"moe_load_balancer\.yaml: an earlier emission wrote it, it was changed since"):
+    with pytest.raises(
+        BadInput, match=r"moe_load_balancer\.yaml: an earlier emission wrote it, it was changed since"
+    ):
         write_emission(emit_plan(plan, "vllm"), plan, tmp_path)
     assert (expert_map.read_text(), (tmp_path / "launch.sh").read_bytes()) == ("mine", launch)
 
@@ -101,7 +136,11 @@ def test_a_list_cannot_name_files_elsewhere(plan: Path, tmp_path: Path) -> None:
     outside.write_text("mine")
     folder.mkdir()
     digest = hashlib.sha256(b"mine").hexdigest()
-    (folder / MANIFEST).write_text(json.dumps({"schema": "moeplan/emission/1", "files": {"../outside.txt": digest, str(outside): digest}}))
+    (folder / MANIFEST).write_text(
+        json.dumps(
+            {"schema": "moeplan/emission/1", "files": {"../outside.txt": digest, str(outside): digest}}
+        )
+    )
     write_emission(emit_plan(plan, "trtllm"), plan, folder)
     assert outside.read_text() == "mine"
     (folder / MANIFEST).write_text("[]")
@@ -150,7 +189,10 @@ def test_check_says_what_an_engine_would_make_of_a_map(plan: Path, tmp_path: Pat
     write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
     path = tmp_path / "moe_load_balancer.yaml"
     assert told(path, "--engine", "trtllm") == {**told(path), "ok": True, "violations": []}
-    rules = {engine: [found["rule"] for found in told(path, "--engine", engine)["violations"]] for engine in ("sglang", "vllm", "eplb")}
+    rules = {
+        engine: [found["rule"] for found in told(path, "--engine", engine)["violations"]]
+        for engine in ("sglang", "vllm", "eplb")
+    }
     assert rules == {"sglang": ["format", "ignored"], "vllm": ["ignored"], "eplb": ["format"]}
     assert [found["rule"] for found in told(plan, "--engine", "vllm")["violations"]] == ["ignored"]
 
@@ -162,6 +204,14 @@ def test_check_gives_each_violation_its_place(plan: Path, tmp_path: Path) -> Non
     row = json.loads(plan.read_text())["placement"]["7"]
     path.write_text(path.read_text().replace(f"  7: {row}", f"  7: {[9, *row[1:]]}"))
     (found,) = told(path, "--model", "mixtral", "--ep", "4")["violations"]
-    assert found == {"rule": "range", "text": "layer 7, slot 0: expert id 9 is outside 0..7", "layer": 7, "gpu": 0, "expert": 9}
+    assert found == {
+        "rule": "range",
+        "text": "layer 7, slot 0: expert id 9 is outside 0..7",
+        "layer": 7,
+        "gpu": 0,
+        "expert": 9,
+    }
     path.write_text(path.read_text().replace(f"  7: {[9, *row[1:]]}", f"  7: {[row[1], row[1], *row[2:]]}"))
-    assert {"rule": "distinct", "layer": 7, "gpu": 0, "expert": row[1]}.items() <= told(path, "--model", "mixtral", "--ep", "4")["violations"][-1].items()
+    assert {"rule": "distinct", "layer": 7, "gpu": 0, "expert": row[1]}.items() <= told(
+        path, "--model", "mixtral", "--ep", "4"
+    )["violations"][-1].items()

@@ -47,9 +47,14 @@ def test_every_map_gives_the_same_rows(tmp_path: Path, form: str) -> None:
         path = sglang_map(tmp_path)
     elif form == "trtllm":
         path = tmp_path / "map.yaml"
-        path.write_text(f"num_slots: 6\nlayer_updates_per_iter: 0\ninitial_global_assignments:\n  1: {MAP_LP[1]}\n  2: {MAP_LP[2]}\n")
+        path.write_text(
+            f"num_slots: 6\nlayer_updates_per_iter: 0\ninitial_global_assignments:\n  1: {MAP_LP[1]}\n  2: {MAP_LP[2]}\n"
+        )
     else:
-        torch.save(torch.tensor(MAP_LP) if form == "tensor" else {"physical_to_logical_map": torch.tensor(MAP_LP)}, path)
+        torch.save(
+            torch.tensor(MAP_LP) if form == "tensor" else {"physical_to_logical_map": torch.tensor(MAP_LP)},
+            path,
+        )
     found = read_slot_map(path, MODEL)
     assert [found.rows[layer].tolist() for layer in (1, 2)] == MAP_LP[1:]
 
@@ -94,9 +99,25 @@ def test_solve_and_evaluate_take_dumps(tmp_path: Path, config: Path) -> None:
     """A stat dump is solved for, and slots recorded under the plan are judged under that plan's own map."""
     dump = stat(tmp_path, [step([4, 2, 1, 1], [2, 2, 2, 2]), step([5, 1, 1, 1], [2, 2, 2, 2])])
     plan = tmp_path / "plan.json"
-    solved = run("solve", "--model", config, "--load", dump, "--topology", "hgx-h100:1x2", "--redundant", 2, "--method", "greedy", "-o", plan)
+    solved = run(
+        "solve",
+        "--model",
+        config,
+        "--load",
+        dump,
+        "--topology",
+        "hgx-h100:1x2",
+        "--redundant",
+        2,
+        "--method",
+        "greedy",
+        "-o",
+        plan,
+    )
     assert solved.exit_code == 0, solved.output
-    judged = run("evaluate", plan, "--load", window(tmp_path, [[10, 20, 30, 40, 6, 6]] * 2), "--map", plan, "--json")
+    judged = run(
+        "evaluate", plan, "--load", window(tmp_path, [[10, 20, 30, 40, 6, 6]] * 2), "--map", plan, "--json"
+    )
     assert judged.exit_code == 0, judged.output
     alone = run("evaluate", plan, "--map", plan)
     assert (alone.exit_code, "no --load was given" in alone.stderr) == (2, True)

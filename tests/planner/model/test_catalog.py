@@ -50,7 +50,10 @@ def test_deepseek_v3() -> None:
 def test_latent_models_dispatch_a_narrower_vector() -> None:
     """Kimi-K3 and Nemotron-3-Super; the second has experts of two matrices."""
     assert (find_model("kimi-k3").dispatch_width, find_model("kimi-k3").hidden) == (3584, 7168)
-    assert (find_model("nemotron-3-super").dispatch_width, find_model("nemotron-3-super").expert_matrices) == (1024, 2)
+    assert (
+        find_model("nemotron-3-super").dispatch_width,
+        find_model("nemotron-3-super").expert_matrices,
+    ) == (1024, 2)
 
 
 @pytest.mark.parametrize("name", model_names())
@@ -62,14 +65,24 @@ def test_every_entry_constructs(name: str) -> None:
     assert spec.expert_bytes > 0
 
 
-SIZED = {name: int(size[1]) * 1e9 for name in model_names() if (size := re.search(r"-(\d+)B(-A\d+B|$)", name, re.IGNORECASE))}
+SIZED = {
+    name: int(size[1]) * 1e9
+    for name in model_names()
+    if (size := re.search(r"-(\d+)B(-A\d+B|$)", name, re.IGNORECASE))
+}
 
 
 @pytest.mark.parametrize("name", SIZED)
 def test_routed_experts_make_up_most_of_the_advertised_size(name: str) -> None:
     """Layers x experts x matrices x widths is 86-98 % of the parameters in the model's own name: an independent check of all five."""
     spec = find_model(name)
-    weights = len(spec.moe_layer_ids) * spec.experts * spec.expert_matrices * spec.dispatch_width * spec.expert_intermediate
+    weights = (
+        len(spec.moe_layer_ids)
+        * spec.experts
+        * spec.expert_matrices
+        * spec.dispatch_width
+        * spec.expert_intermediate
+    )
     assert 0.86 < weights / SIZED[name] < 0.98
 
 
@@ -127,9 +140,22 @@ def test_the_catalogue_agrees_with_the_collected_table() -> None:
     rows["hpcai-tech/grok-1"] = rows["xai-org/grok-1"]
     for name in model_names():
         spec, row = find_model(name), rows[name]
-        found = (spec.layers, len(spec.moe_layer_ids), spec.experts, spec.shared_experts, spec.top_k, spec.hidden)
-        assert found == tuple(int(row[key]) for key in ("layers", "moe_layers", "routed_experts", "shared_experts", "top_k", "hidden")), name
-        assert (spec.expert_intermediate, spec.dispatch_width) == (int(row["moe_inter"]), int(row["dispatch_width"])), name
+        found = (
+            spec.layers,
+            len(spec.moe_layer_ids),
+            spec.experts,
+            spec.shared_experts,
+            spec.top_k,
+            spec.hidden,
+        )
+        assert found == tuple(
+            int(row[key])
+            for key in ("layers", "moe_layers", "routed_experts", "shared_experts", "top_k", "hidden")
+        ), name
+        assert (spec.expert_intermediate, spec.dispatch_width) == (
+            int(row["moe_inter"]),
+            int(row["dispatch_width"]),
+        ), name
         assert spec.expert_groups == (int(row["n_group"]) if row["n_group"].isdecimal() else 1), name
 
 
@@ -172,7 +198,10 @@ def test_quantization_beside_the_config_is_read(tmp_path: Path) -> None:
     assert "'quantization' is missing" in refusal(str(tmp_path))
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "null", "{", '{"model_type": "mixtral"', "\x00", '{"model_type": ' + "9" * 5000 + "}"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[1]", "null", "{", '{"model_type": "mixtral"', "\x00", '{"model_type": ' + "9" * 5000 + "}"],
+)
 def test_a_broken_config_gives_one_line_with_its_path(tmp_path: Path, content: str) -> None:
     """Cut short, not a mapping, absurd numbers."""
     path = tmp_path / "config.json"
@@ -210,4 +239,6 @@ def test_data_file_is_found_or_is_our_bug() -> None:
 
 def test_topology_names_are_the_files_of_the_folder() -> None:
     """Stems of the presets, sorted."""
-    assert topology_names() == sorted(path.stem for path in topologies_folder().iterdir() if path.suffix == ".yaml")
+    assert topology_names() == sorted(
+        path.stem for path in topologies_folder().iterdir() if path.suffix == ".yaml"
+    )

@@ -109,7 +109,12 @@ KIMI: dict[str, Any] = {
         "moe_intermediate_size": 3072,
         "quantization_config": {
             "quant_method": "compressed-tensors",
-            "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "group_size": 32}}},
+            "config_groups": {
+                "group_0": {
+                    "targets": ["Linear"],
+                    "weights": {"num_bits": 4, "type": "float", "group_size": 32},
+                }
+            },
         },
     },
 }
@@ -208,7 +213,13 @@ def test_deepseek_has_dense_layers_groups_and_a_draft_layer() -> None:
     spec = read(DEEPSEEK)
     assert spec.moe_layer_ids == tuple(range(3, 61))
     assert spec.draft_layer_ids == (61,)
-    assert (spec.experts, spec.top_k, spec.shared_experts, spec.expert_groups, spec.groups_per_token) == (256, 8, 1, 8, 4)
+    assert (spec.experts, spec.top_k, spec.shared_experts, spec.expert_groups, spec.groups_per_token) == (
+        256,
+        8,
+        1,
+        8,
+        4,
+    )
     assert (spec.weight_dtype, spec.dtype_assumed) == ("fp8", False)
     assert spec.expert_bytes == pytest.approx(44.04e6, rel=1e-3)
 
@@ -226,12 +237,19 @@ def test_a_list_of_flags_wins_over_first_k_dense_replace() -> None:
 
 def test_a_list_of_words_wins_over_first_k_dense_replace() -> None:
     """GLM-5.2 names each layer dense or sparse."""
-    assert read(DEEPSEEK, num_hidden_layers=4, mlp_layer_types=["dense", "sparse", "dense", "sparse"]).moe_layer_ids == (1, 3)
+    assert read(
+        DEEPSEEK, num_hidden_layers=4, mlp_layer_types=["dense", "sparse", "dense", "sparse"]
+    ).moe_layer_ids == (1, 3)
 
 
 def test_hash_routed_layers_hold_experts_too() -> None:
     """DeepSeek-V4 states no dense layer, and its experts' dtype apart from the rest."""
-    spec = read(without(DEEPSEEK, "first_k_dense_replace"), model_type="deepseek_v4", num_hash_layers=3, expert_dtype="fp4")
+    spec = read(
+        without(DEEPSEEK, "first_k_dense_replace"),
+        model_type="deepseek_v4",
+        num_hash_layers=3,
+        expert_dtype="fp4",
+    )
     assert spec.moe_layer_ids == tuple(range(61))
     assert spec.weight_dtype == "mxfp4"
 
@@ -288,14 +306,22 @@ def test_hunyuan_layers_that_differ_are_refused() -> None:
 def test_ernie_reads_start_end_and_interval() -> None:
     """An end of -1 is the last layer; the interval counts from layer one, as in transformers."""
     assert read(ERNIE).moe_layer_ids == tuple(range(1, 28))
-    assert read(ERNIE, moe_layer_start_index=3, moe_layer_end_index=10, moe_layer_interval=2).moe_layer_ids == (3, 5, 7, 9)
+    assert read(
+        ERNIE, moe_layer_start_index=3, moe_layer_end_index=10, moe_layer_interval=2
+    ).moe_layer_ids == (3, 5, 7, 9)
     assert read(ERNIE).shared_experts == 2
 
 
 def test_dbrx_reads_its_nested_ffn_config() -> None:
     """Facts one mapping down, under names of their own."""
     spec = read(DBRX)
-    assert (spec.layers, spec.hidden, spec.experts, spec.top_k, spec.expert_intermediate) == (40, 6144, 16, 4, 10752)
+    assert (spec.layers, spec.hidden, spec.experts, spec.top_k, spec.expert_intermediate) == (
+        40,
+        6144,
+        16,
+        4,
+        10752,
+    )
 
 
 def test_kimi_reads_its_text_config() -> None:
@@ -372,7 +398,10 @@ def test_longcat_zero_compute_experts_are_refused() -> None:
             {
                 "config_groups": {
                     "a": {"targets": ["layers.0.self_attn"], "weights": {"num_bits": 8, "type": "float"}},
-                    "b": {"targets": ["layers.0.mlp.experts"], "weights": {"num_bits": 4, "type": "float", "group_size": 16}},
+                    "b": {
+                        "targets": ["layers.0.mlp.experts"],
+                        "weights": {"num_bits": 4, "type": "float", "group_size": 16},
+                    },
                 }
             },
             "nvfp4",
@@ -392,7 +421,12 @@ def test_quantization_gives_the_dtype_of_the_experts(quantization: dict[str, Any
         {"quant_method": "gptq", "bits": 3},
         {"quant_algo": "MIXED_PRECISION"},
         {"config_groups": {"a": {"weights": {"num_bits": 2, "type": "int"}}}},
-        {"config_groups": {"a": {"weights": {"num_bits": 8, "type": "float"}}, "b": {"weights": {"num_bits": 4, "type": "int"}}}},
+        {
+            "config_groups": {
+                "a": {"weights": {"num_bits": 8, "type": "float"}},
+                "b": {"weights": {"num_bits": 4, "type": "int"}},
+            }
+        },
         {"quantized_layers": {"attention": {"quant_algo": "FP8"}}},
         {"config_groups": []},
         "fp8",
@@ -403,7 +437,10 @@ def test_unknown_quantization_is_refused(quantization: Any) -> None:
     assert "quantiz" in refusal(MIXTRAL, quantization_config=quantization)
 
 
-@pytest.mark.parametrize(("stored", "assumed"), [("bfloat16", False), ("float16", False), ("torch.bfloat16", False), ("float32", True), (None, True)])
+@pytest.mark.parametrize(
+    ("stored", "assumed"),
+    [("bfloat16", False), ("float16", False), ("torch.bfloat16", False), ("float32", True), (None, True)],
+)
 def test_a_dtype_that_is_not_stated_is_marked_as_assumed(stored: str | None, assumed: bool) -> None:
     """float32 releases are served in 16 bits: that is an assumption about the engine."""
     spec = read(MIXTRAL, torch_dtype=stored)
@@ -431,16 +468,30 @@ def test_a_dense_member_of_a_family_is_refused(experts: int | None) -> None:
 
 def test_gemma_with_its_expert_block_off_is_dense() -> None:
     """The switch, not the number, decides."""
-    assert "'enable_moe_block' is false" in refusal(GEMMA, text_config={**GEMMA["text_config"], "enable_moe_block": False})
+    assert "'enable_moe_block' is false" in refusal(
+        GEMMA, text_config={**GEMMA["text_config"], "enable_moe_block": False}
+    )
 
 
-@pytest.mark.parametrize("key", ["num_hidden_layers", "num_experts_per_tok", "hidden_size", "moe_intermediate_size", "first_k_dense_replace"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "num_hidden_layers",
+        "num_experts_per_tok",
+        "hidden_size",
+        "moe_intermediate_size",
+        "first_k_dense_replace",
+    ],
+)
 def test_a_missing_key_is_named_with_its_file(key: str) -> None:
     """No class default fills the gap."""
     assert f"the key '{key}' is missing" in refusal(without(DEEPSEEK, key))
 
 
-@pytest.mark.parametrize("value", [10**9, pytest.param(10**5000, id="5001-digits"), 0, -1, 61.0, "61", True, [61], {}, float("nan")])
+@pytest.mark.parametrize(
+    "value",
+    [10**9, pytest.param(10**5000, id="5001-digits"), 0, -1, 61.0, "61", True, [61], {}, float("nan")],
+)
 def test_a_hostile_number_of_layers_is_refused(value: Any) -> None:
     """Refused by its size before any loop runs over it."""
     assert "'num_hidden_layers' is" in refusal(DEEPSEEK, num_hidden_layers=value)
@@ -487,7 +538,12 @@ def model_or_one_line(config: Any) -> bool:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["bfloat16", "fp8", "moe", "E", "1,2"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["bfloat16", "fp8", "moe", "E", "1,2"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
@@ -495,11 +551,26 @@ JSON = st.recursive(
 
 @settings(deadline=None, derandomize=True, max_examples=400)
 @given(data=st.data(), config=st.sampled_from(CONFIGS))
-def test_any_damage_to_a_config_gives_a_model_or_one_line(data: st.DataObject, config: dict[str, Any]) -> None:
+def test_any_damage_to_a_config_gives_a_model_or_one_line(
+    data: st.DataObject, config: dict[str, Any]
+) -> None:
     """Replace, drop and add values of a good config: never another exception than BadInput."""
     damaged = json.loads(json.dumps(config))
-    part = data.draw(st.sampled_from([entry for entry in (damaged, damaged.get("text_config"), damaged.get("ffn_config")) if entry]))
-    extra = ["mlp_layer_types", "moe_layer_freq", "mlp_only_layers", "moe_layers", "quantization_config", "n_group", "expert_dtype", "zero_expert_num"]
+    part = data.draw(
+        st.sampled_from(
+            [entry for entry in (damaged, damaged.get("text_config"), damaged.get("ffn_config")) if entry]
+        )
+    )
+    extra = [
+        "mlp_layer_types",
+        "moe_layer_freq",
+        "mlp_only_layers",
+        "moe_layers",
+        "quantization_config",
+        "n_group",
+        "expert_dtype",
+        "zero_expert_num",
+    ]
     for key in data.draw(st.lists(st.sampled_from(sorted({*part, *extra})), min_size=1, max_size=3)):
         part[key] = data.draw(JSON)
     assert model_or_one_line(damaged)

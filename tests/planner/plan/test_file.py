@@ -10,21 +10,21 @@ import pytest
 from planner.base import BadInput
 from planner.plan import disagreements, plan_from_dict, plan_to_dict, read_plan, write_plan
 from planner.plan.file import integers
-from planner.planning import Question, answer
+from planner.planning import PlanRequest, answer
 from planner.problem import violations
 
 
 @pytest.fixture(scope="module")
 def value() -> dict[str, Any]:
     """A plan of Mixtral on four GPUs, as its file has it."""
-    plan = answer(Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy"))
+    plan = answer(PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy"))
     found: dict[str, Any] = json.loads(json.dumps(plan_to_dict(plan)))
     return found
 
 
 def test_write_then_read_is_the_same_plan(tmp_path: Path) -> None:
     """Problem and placement come back equal, valid, and with figures that recompute."""
-    plan = answer(Question("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy"))
+    plan = answer(PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy"))
     problem, placement, value = read_plan(write_plan(plan, tmp_path / "plan.json"))
     assert (placement.expert_LP == plan.placement.expert_LP).all()
     assert problem.topology == plan.problem.topology
@@ -34,7 +34,22 @@ def test_write_then_read_is_the_same_plan(tmp_path: Path) -> None:
     assert disagreements(problem, placement, value) == []
 
 
-@pytest.mark.parametrize("key", ["schema", "model", "gpus", "slots_per_gpu", "placement", "workload", "topology", "load", "predicted", "bound", "provenance"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "schema",
+        "model",
+        "gpus",
+        "slots_per_gpu",
+        "placement",
+        "workload",
+        "topology",
+        "load",
+        "predicted",
+        "bound",
+        "provenance",
+    ],
+)
 def test_every_key_is_needed(key: str, value: dict[str, Any]) -> None:
     """A file without it is refused by a line that names it or its place."""
     spoilt = {name: entry for name, entry in value.items() if name != key}
@@ -42,9 +57,13 @@ def test_every_key_is_needed(key: str, value: dict[str, Any]) -> None:
         plan_from_dict(spoilt, "plan.json")
 
 
-@pytest.mark.parametrize("key", ["model", "gpus", "slots_per_gpu", "placement", "workload", "topology", "load", "replica_rule"])
+@pytest.mark.parametrize(
+    "key", ["model", "gpus", "slots_per_gpu", "placement", "workload", "topology", "load", "replica_rule"]
+)
 @pytest.mark.parametrize("wrong", [None, True, 3.5, "x", [], {}, -1, 10**30])
-def test_no_value_of_another_kind_raises_anything_but_bad_input(key: str, wrong: object, value: dict[str, Any]) -> None:
+def test_no_value_of_another_kind_raises_anything_but_bad_input(
+    key: str, wrong: object, value: dict[str, Any]
+) -> None:
     """A person's file can hold anything; it never ends in a traceback."""
     with pytest.raises(BadInput):
         plan_from_dict({**value, key: wrong}, "plan.json")
@@ -82,7 +101,9 @@ def test_a_doctored_figure_disagrees(value: dict[str, Any]) -> None:
     spoilt = copy.deepcopy(value)
     spoilt["predicted"]["fitted"]["total_seconds"] *= 0.99
     problem, placement, _ = plan_from_dict(spoilt, "plan.json")
-    assert [line.split()[0] for line in disagreements(problem, placement, spoilt)] == ["predicted.fitted.total_seconds"]
+    assert [line.split()[0] for line in disagreements(problem, placement, spoilt)] == [
+        "predicted.fitted.total_seconds"
+    ]
 
 
 def test_integers_names_the_first_cell() -> None:

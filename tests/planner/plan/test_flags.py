@@ -10,7 +10,15 @@ from click.testing import CliRunner, Result
 
 from planner.cli import main
 
-SOLVE = ["solve", "--model", "olmoe", "--topology", "hgx-h100:2", "--redundant", "16"]  # too large for CP-SAT, which takes seconds
+SOLVE = [
+    "solve",
+    "--model",
+    "olmoe",
+    "--topology",
+    "hgx-h100:2",
+    "--redundant",
+    "16",
+]  # too large for CP-SAT, which takes seconds
 LAYERS, EXPERTS = 16, 64
 
 
@@ -58,7 +66,9 @@ def test_objective_and_domains_are_in_the_plan(domains: list[str], tmp_path: Pat
     assert [entry["name"] for entry in plan["predicted"]["domains"]] == ["chat", "code"]
     assert plan["predicted"]["held_out_objective_seconds"] > 0
     assert run("check", plan_file).exit_code == 0
-    assert value("evaluate", plan_file)["total_seconds"] == pytest.approx(plan["predicted"]["fitted"]["total_seconds"])
+    assert value("evaluate", plan_file)["total_seconds"] == pytest.approx(
+        plan["predicted"]["fitted"]["total_seconds"]
+    )
 
 
 def test_robust_beats_a_plan_of_the_sum_on_its_worst_domain(domains: list[str]) -> None:
@@ -75,7 +85,9 @@ def test_one_window_says_that_nothing_is_held_out(tmp_path: Path) -> None:
     """Figures on unseen load need two."""
     np.savez(tmp_path / "one.npz", counts=np.ones((LAYERS, EXPERTS), dtype=np.int64))
     result = run(*SOLVE, "--load", str(tmp_path / "one.npz"), "--objective", "worst")
-    assert "none held out: figures on unseen load need at least two windows" in " ".join(result.output.split())
+    assert "none held out: figures on unseen load need at least two windows" in " ".join(
+        result.output.split()
+    )
     assert "one was fitted, so it is that window's time" in " ".join(result.output.split())
 
 
@@ -105,7 +117,9 @@ def test_a_contradiction_is_one_line(flags: list[str], words: str) -> None:
 
 def test_resplittable_chooses_enough_replicas_by_itself() -> None:
     """Without --redundant the fewest are those that can join the GPUs."""
-    found = value("solve", "--model", "olmoe", "--topology", "hgx-h100:1x4", "--resplittable", "--method", "refine")
+    found = value(
+        "solve", "--model", "olmoe", "--topology", "hgx-h100:1x4", "--resplittable", "--method", "refine"
+    )
     assert found["redundant"] >= 4
     assert found["resplittable"] is True
 
@@ -114,13 +128,22 @@ def test_best_split_judges_on_unseen_load(domains: list[str], tmp_path: Path) ->
     """On the plan's held-out load, or on that given; refused beside flags about other machines or engines, and where there is no unseen load."""
     plan_file = str(tmp_path / "plan.json")
     run(*SOLVE, *domains, "--method", "refine", "--resplittable", "-o", plan_file)
-    own, given = value("evaluate", plan_file, "--best-split"), value("evaluate", plan_file, "--best-split", *domains)
+    own, given = (
+        value("evaluate", plan_file, "--best-split"),
+        value("evaluate", plan_file, "--best-split", *domains),
+    )
     assert (own["windows"], given["windows"]) == (1, 6)
     for found in (own, given):
-        assert 1 <= found["resplit_max_over_mean"] <= min(found["static_max_over_mean"], found["even_max_over_mean"]) + 1e-9
+        assert (
+            1
+            <= found["resplit_max_over_mean"]
+            <= min(found["static_max_over_mean"], found["even_max_over_mean"]) + 1e-9
+        )
         assert set(found["islands_L"]) == {1}
     assert "all layers are joined" in run("evaluate", plan_file, "--best-split").output
-    assert "leave out --engine, --gpu-speed" in refusal("evaluate", plan_file, "--best-split", "--engine", "vllm", "--gpu-speed", "0=1")
+    assert "leave out --engine, --gpu-speed" in refusal(
+        "evaluate", plan_file, "--best-split", "--engine", "vllm", "--gpu-speed", "0=1"
+    )
     run(*SOLVE, "--method", "linear", "-o", plan_file)
     assert "the plan holds none; give --load" in refusal("evaluate", plan_file, "--best-split")
 
@@ -134,14 +157,30 @@ def test_evaluate_takes_speeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["objective", "resplittable"])
-@pytest.mark.parametrize("wrong", [None, 1, "mean", [], {"kind": "median"}, {"z": "x"}, {"robust": 1}, {"other": 1}])
+@pytest.mark.parametrize(
+    "wrong", [None, 1, "mean", [], {"kind": "median"}, {"z": "x"}, {"robust": 1}, {"other": 1}]
+)
 def test_a_plan_file_with_a_wrong_objective_is_refused(key: str, wrong: object, tmp_path: Path) -> None:
     """One line; a file without these keys is an older one, and is read."""
     plan_file = tmp_path / "plan.json"
-    run("solve", "--model", "mixtral", "--topology", "hgx-h100:1x2", "--redundant", "0", "--method", "linear", "-o", str(plan_file))
+    run(
+        "solve",
+        "--model",
+        "mixtral",
+        "--topology",
+        "hgx-h100:1x2",
+        "--redundant",
+        "0",
+        "--method",
+        "linear",
+        "-o",
+        str(plan_file),
+    )
     plan = json.loads(plan_file.read_text(encoding="utf-8"))
     plan_file.write_text(json.dumps({**plan, key: wrong}), encoding="utf-8")
-    assert "plan.json" in refusal("evaluate", str(plan_file)) or "objective" in refusal("evaluate", str(plan_file))
+    assert "plan.json" in refusal("evaluate", str(plan_file)) or "objective" in refusal(
+        "evaluate", str(plan_file)
+    )
     older = {name: entry for name, entry in plan.items() if name != key}
     plan_file.write_text(json.dumps(older), encoding="utf-8")
     assert run("evaluate", str(plan_file)).exit_code == 0

@@ -33,21 +33,43 @@ def test_the_file_has_bound_gap_and_reason_of_each_part() -> None:
     assert bound["total_seconds"] == pytest.approx(180.7391e-6, rel=1e-6)
     assert bound["gap_seconds_share"] == pytest.approx(0.2299, abs=1e-4)
     assert bound["parts"]["dispatch"]["seconds"] == [pytest.approx(23.2e-6)]
-    assert bound["parts"]["compute"] == {"gap_seconds": pytest.approx(33.0667e-6, rel=1e-4), "seconds": [pytest.approx(138.2e-6)], "reason": ["busiest GPU"]}
-    assert (bound["proven_balance"], bound["proven_time"], bound["proven_objective"]) == ([False], [False], [False])
+    assert bound["parts"]["compute"] == {
+        "gap_seconds": pytest.approx(33.0667e-6, rel=1e-4),
+        "seconds": [pytest.approx(138.2e-6)],
+        "reason": ["busiest GPU"],
+    }
+    assert (bound["proven_balance"], bound["proven_time"], bound["proven_objective"]) == (
+        [False],
+        [False],
+        [False],
+    )
 
 
 def test_the_report_says_what_bounds_each_part() -> None:
     """The gap, its parts and their reasons, and which layers are proven."""
     problem, text = question(), ""
     for row, optimal in ((BEST_ROW, True), (PLAN_B, False)):
-        plan = judged(problem, placed(row, problem), optimal_L=np.array([optimal]), baselines={"plan B": (problem, placed(PLAN_B, problem))})
+        plan = judged(
+            problem,
+            placed(row, problem),
+            optimal_L=np.array([optimal]),
+            baselines={"plan B": (problem, placed(PLAN_B, problem))},
+        )
         console = Console(width=300, file=io.StringIO())
         console.print(plan_report(plan))
         text += console.file.getvalue()  # type: ignore[attr-defined]
-    assert "the step is 23.0% above that: dispatch 2.3% (bound by: all nic in), compute 18.3% (bound by: busiest GPU)" in text
-    assert "proven optimal for balance: layer 0; for time on the fitted load: layer 0; for the objective over windows: layer 0" in text
-    assert "proven optimal for balance: no layer; for time on the fitted load: no layer; for the objective over windows: no layer" in text
+    assert (
+        "the step is 23.0% above that: dispatch 2.3% (bound by: all nic in), compute 18.3% (bound by: busiest GPU)"
+        in text
+    )
+    assert (
+        "proven optimal for balance: layer 0; for time on the fitted load: layer 0; for the objective over windows: layer 0"
+        in text
+    )
+    assert (
+        "proven optimal for balance: no layer; for time on the fitted load: no layer; for the objective over windows: no layer"
+        in text
+    )
 
 
 def test_layers_are_named_in_ranges() -> None:

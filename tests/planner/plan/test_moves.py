@@ -24,7 +24,12 @@ def shuffled(problem: Problem, seed: int) -> Placement:
     """A valid placement that no method would choose: the cyclic one, with GPUs and experts renamed layer by layer."""
     random = np.random.default_rng(seed)
     linear_LP = find_method("linear")(problem).expert_LP
-    rows = [random.permutation(problem.model.experts)[row].reshape(problem.gpus, -1)[random.permutation(problem.gpus)].ravel() for row in linear_LP]
+    rows = [
+        random.permutation(problem.model.experts)[row]
+        .reshape(problem.gpus, -1)[random.permutation(problem.gpus)]
+        .ravel()
+        for row in linear_LP
+    ]
     return Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
 
 
@@ -40,9 +45,13 @@ def test_alignment_changes_no_gpus_content(problem: Problem, seed: int) -> None:
     """Each GPU holds what it held in the new placement, and as many slots differ as experts are new to their GPU, counted one by one."""
     old, new = shuffled(problem, seed), find_method("greedy")(problem)
     found = aligned(old, new)
-    contents = [placement.expert_LP.reshape(-1, placement.slots_per_gpu).tolist() for placement in (old, new, found)]
+    contents = [
+        placement.expert_LP.reshape(-1, placement.slots_per_gpu).tolist() for placement in (old, new, found)
+    ]
     assert [sorted(gpu) for gpu in contents[1]] == [sorted(gpu) for gpu in contents[2]]
-    assert moves_L(old, new).sum() == sum(len(set(after) - set(before)) for before, after in zip(contents[0], contents[1], strict=True))
+    assert moves_L(old, new).sum() == sum(
+        len(set(after) - set(before)) for before, after in zip(contents[0], contents[1], strict=True)
+    )
 
 
 @given(problem=problems(), seed=st.integers(0, 9))
@@ -82,7 +91,9 @@ def test_the_sender_is_near_and_has_sent_least() -> None:
     """Expert 0 is on GPUs 0 and 2: GPU 1 takes it from its own node. Expert 1 is far, on GPUs 0 and 1: GPU 3 takes it from the one that sent less."""
     old = placed([0, 1, 1, 2, 0, 2, 3, 2])
     found = transfers(two_nodes(), old, placed([0, 1, 1, 0, 0, 2, 3, 1]))
-    assert list(zip(found.expert_T.tolist(), found.source_T.tolist(), found.target_T.tolist(), strict=True)) == [(0, 0, 1), (1, 1, 3)]
+    assert list(
+        zip(found.expert_T.tolist(), found.source_T.tolist(), found.target_T.tolist(), strict=True)
+    ) == [(0, 0, 1), (1, 1, 3)]
 
 
 def test_seconds_by_hand() -> None:
@@ -92,9 +103,13 @@ def test_seconds_by_hand() -> None:
     assert problem.model.expert_bytes == 2_976_000
     moves = plan_moves(problem, old, new, "before.json")
     assert moves.seconds == pytest.approx(7.44e-6)
-    far = plan_moves(problem, placed([0, 2, 1, 3, 0, 2, 1, 3]), placed([0, 2, 1, 3, 0, 2, 1, 0]), "before.json")
+    far = plan_moves(
+        problem, placed([0, 2, 1, 3, 0, 2, 1, 3]), placed([0, 2, 1, 3, 0, 2, 1, 0]), "before.json"
+    )
     assert far.seconds == pytest.approx(7.44e-6)
-    across = plan_moves(problem, placed([0, 2, 1, 2, 0, 3, 1, 3]), placed([0, 3, 1, 2, 0, 3, 1, 3]), "before.json")
+    across = plan_moves(
+        problem, placed([0, 2, 1, 2, 0, 3, 1, 3]), placed([0, 3, 1, 2, 0, 3, 1, 3]), "before.json"
+    )
     assert across.seconds == pytest.approx(59.52e-6)
     assert (across.total_bytes, across.share, across.transfers.waves) == (2_976_000, 1 / 8, 1)
 
@@ -103,19 +118,33 @@ def test_nothing_to_move_takes_nothing() -> None:
     """No waves, no bytes, no seconds; and it never pays."""
     problem, same = question(), placed([0, 2, 1, 3, 0, 2, 1, 3])
     moves = plan_moves(problem, same, same, "before.json", 0)
-    assert (moves.seconds, moves.total_bytes, moves.most_received_bytes, moves.transfers.waves) == (0, 0, 0, 0)
+    assert (moves.seconds, moves.total_bytes, moves.most_received_bytes, moves.transfers.waves) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert steps_to_pay(moves, 0.0) is None
 
 
 def test_moves_pay_after_their_seconds_over_what_a_step_saves() -> None:
     """59.52 us at 10 us a step: 6 steps. Nothing saved, or less than nothing: never."""
     problem = question()
-    moves = plan_moves(problem, placed([0, 2, 1, 2, 0, 3, 1, 3]), placed([0, 3, 1, 2, 0, 3, 1, 3]), "before.json")
+    moves = plan_moves(
+        problem, placed([0, 2, 1, 2, 0, 3, 1, 3]), placed([0, 3, 1, 2, 0, 3, 1, 3]), "before.json"
+    )
     assert steps_to_pay(moves, 10e-6) == 6
     assert steps_to_pay(moves, -1e-6) is None
     value = moves_to_dict(moves, 10e-6)
     assert value["steps_to_pay"] == 6
-    assert dict(zip(value["columns"], value["transfers"][0], strict=True)) == {"wave": 0, "layer": 0, "expert": 3, "source": 2, "target": 0, "slot": 1}
+    assert dict(zip(value["columns"], value["transfers"][0], strict=True)) == {
+        "wave": 0,
+        "layer": 0,
+        "expert": 3,
+        "source": 2,
+        "target": 0,
+        "slot": 1,
+    }
 
 
 def test_transfers_count_their_waves() -> None:
@@ -126,7 +155,9 @@ def test_transfers_count_their_waves() -> None:
 
 def test_many_transfers_in_as_few_waves() -> None:
     """A whole re-plan of 4 layers on 16 GPUs: a valid schedule at the least number of waves."""
-    problem = problem_of(np.random.default_rng(0).integers(1, 1000, (4, 64)).tolist(), gpus=16, slots_per_gpu=5)
+    problem = problem_of(
+        np.random.default_rng(0).integers(1, 1000, (4, 64)).tolist(), gpus=16, slots_per_gpu=5
+    )
     old = shuffled(problem, 1)
     found = transfers(problem.topology, old, aligned(old, find_method("greedy")(problem)))
     busiest = max(np.bincount(found.source_T).max(), np.bincount(found.target_T).max())

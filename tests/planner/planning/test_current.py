@@ -10,7 +10,7 @@ from planner.base import BadInput
 from planner.cli import main
 from planner.maps.convert import convert_rows
 from planner.model import find_model
-from planner.planning.current import parse_moves, read_standing
+from planner.planning.current import parse_moves, read_current
 
 SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--method", "greedy")
 
@@ -57,7 +57,11 @@ def test_a_limited_re_plan(previous: Path, tmp_path: Path) -> None:
     assert value["redundant"] == 8
     assert 0 < moves["moved_slots"] <= moves["allowed"] == 25
     assert len(moves["transfers"]) == moves["moved_slots"]
-    assert moves["bytes"] == sum(wave["bytes"] for wave in moves["waves"]) == moves["moved_slots"] * value["memory"]["expert_bytes"]
+    assert (
+        moves["bytes"]
+        == sum(wave["bytes"] for wave in moves["waves"])
+        == moves["moved_slots"] * value["memory"]["expert_bytes"]
+    )
     assert "slots move" in result.output
     assert "previous plan" in result.output
     assert run("check", tmp_path / "new.json").exit_code == 0
@@ -86,7 +90,10 @@ def test_maps_of_engines_are_previous_plans(previous: Path, tmp_path: Path, engi
     """What an engine loads says as much as the plan it came from."""
     name = {"trtllm": "map.yaml", "vllm_ascend": "map.json", "sglang": "map.json"}[engine]
     assert run("convert", previous, "--to", engine, "-o", tmp_path / name).exit_code == 0
-    first, second = (json.loads(run("solve", *SMALL, "--from", path, "--max-moves", "9", "--json").stdout) for path in (previous, tmp_path / name))
+    first, second = (
+        json.loads(run("solve", *SMALL, "--from", path, "--max-moves", "9", "--json").stdout)
+        for path in (previous, tmp_path / name)
+    )
     assert first["placement"] == second["placement"]
     assert first["moves"]["transfers"] == second["moves"]["transfers"]
 
@@ -94,12 +101,17 @@ def test_maps_of_engines_are_previous_plans(previous: Path, tmp_path: Path, engi
 def test_a_plan_of_another_model_is_refused(previous: Path) -> None:
     """With both shapes."""
     line = fault("--model", "olmoe", "--topology", "hgx-h100:2x2", "--from", previous)
-    assert "it places mistralai/Mixtral-8x7B-v0.1, 32 layers of 8 experts; allenai/OLMoE-1B-7B-0924 has 16 of 64" in line
+    assert (
+        "it places mistralai/Mixtral-8x7B-v0.1, 32 layers of 8 experts; allenai/OLMoE-1B-7B-0924 has 16 of 64"
+        in line
+    )
 
 
 def test_a_plan_of_another_size_is_refused(previous: Path) -> None:
     """Another GPU count, in a plan and in a map that says its own."""
-    assert "it is for 4 GPUs, and the machine asked for has 8; give --ep 4" in fault("--model", "mixtral", "--topology", "hgx-h100", "--from", previous)
+    assert "it is for 4 GPUs, and the machine asked for has 8; give --ep 4" in fault(
+        "--model", "mixtral", "--topology", "hgx-h100", "--from", previous
+    )
 
 
 def test_a_map_of_another_size_is_refused(previous: Path, tmp_path: Path) -> None:
@@ -110,7 +122,10 @@ def test_a_map_of_another_size_is_refused(previous: Path, tmp_path: Path) -> Non
     assert "16 slots do not divide over 6 GPUs" in line
 
 
-@pytest.mark.parametrize(("redundant", "needs"), [("12", "at least 128 moves to fill the new slots"), ("4", "slots to be given up")])
+@pytest.mark.parametrize(
+    ("redundant", "needs"),
+    [("12", "at least 128 moves to fill the new slots"), ("4", "slots to be given up")],
+)
 def test_another_r_is_explained(previous: Path, redundant: str, needs: str) -> None:
     """No moves, and another R: what that takes, and the R that fits."""
     line = fault(*SMALL, "--redundant", redundant, "--from", previous, "--max-moves", "0")
@@ -120,7 +135,9 @@ def test_another_r_is_explained(previous: Path, redundant: str, needs: str) -> N
 
 def test_a_limit_needs_something_to_move_from() -> None:
     """--max-moves alone means nothing."""
-    assert "--max-moves 5: moves are counted from a placement that runs; name it with --from" in fault(*SMALL, "--max-moves", "5")
+    assert "--max-moves 5: moves are counted from a placement that runs; name it with --from" in fault(
+        *SMALL, "--max-moves", "5"
+    )
 
 
 def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
@@ -135,8 +152,8 @@ def test_a_layer_without_a_row_holds_the_trivial_one(tmp_path: Path) -> None:
     row = [slot % 256 for slot in range(287, -1, -1)]
     text = convert_rows(dict.fromkeys(model.moe_layer_ids, row), "sglang", model, 32).text
     (tmp_path / "map.json").write_text(text, encoding="utf-8")
-    standing = read_standing(tmp_path / "map.json", "1%", model, 32, None)
-    assert standing.placement.layer_ids[-1] == 61
-    assert standing.placement.expert_LP[-1].tolist() == [slot % 256 for slot in range(288)]
-    assert standing.placement.expert_LP[0].tolist() == row
-    assert standing.most_moves == 59 * 288 // 100
+    current = read_current(tmp_path / "map.json", "1%", model, 32, None)
+    assert current.placement.layer_ids[-1] == 61
+    assert current.placement.expert_LP[-1].tolist() == [slot % 256 for slot in range(288)]
+    assert current.placement.expert_LP[0].tolist() == row
+    assert current.most_moves == 59 * 288 // 100

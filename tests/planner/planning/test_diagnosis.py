@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.model import find_model
-from planner.planning import Finding, examine
+from planner.planning import Finding, diagnose
 from planner.problem import Workload
 from planner.topology import Island, NvLink, Topology, read_topology
 from planner.topology.topology import Evidence, Rate
@@ -15,7 +15,7 @@ GOOD = read_topology("hgx-h100:4")
 
 
 def found(topology: Topology, **workload: object) -> dict[str, Finding]:
-    return {finding.rule: finding for finding in examine(topology, MIXTRAL, Workload(**workload))}  # type: ignore[arg-type]
+    return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, Workload(**workload))}  # type: ignore[arg-type]
 
 
 def with_first_node(topology: Topology, **changes: object) -> Topology:
@@ -34,7 +34,10 @@ def test_a_good_machine_has_only_its_assumptions_named() -> None:
 
 def test_leaving_the_domain_over_a_slow_network_is_a_ratio() -> None:
     """Eight GPUs behind one 100G NIC and a model of small experts: communication is many times compute."""
-    finding = {finding.rule: finding for finding in examine(read_topology("azure-ndv2:4"), find_model("olmoe"), Workload())}["leaves-domain"]
+    finding = {
+        finding.rule: finding
+        for finding in diagnose(read_topology("azure-ndv2:4"), find_model("olmoe"), Workload())
+    }["leaves-domain"]
     assert float(finding.cost.removeprefix("dispatch and combine ").split(" x ")[0]) > 2
     assert "--ep" in finding.remedy
 
@@ -67,7 +70,9 @@ def test_half_rate_pcie_is_named() -> None:
     pcie = GOOD.nodes[0].pcie
     assert pcie is not None
     half = Rate(pcie.rates[5].bytes_per_s / 2, pcie.rates[5].evidence)
-    finding = found(with_first_node(GOOD, pcie=replace(pcie, rates=(*pcie.rates[:5], half, *pcie.rates[6:]))))["slow-pcie"]
+    finding = found(
+        with_first_node(GOOD, pcie=replace(pcie, rates=(*pcie.rates[:5], half, *pcie.rates[6:])))
+    )["slow-pcie"]
     assert "GPU 5" in finding.what
 
 
@@ -93,15 +98,22 @@ def test_measured_rates_are_not_called_assumed() -> None:
 
     node = GOOD.nodes[0]
     islands = tuple(Island(island.gpus, tuple(map(seen, island.rates))) for island in node.nvlink.islands)
-    known = replace(node, pcie=None, nics=tuple(replace(nic, rate=seen(nic.rate)) for nic in node.nics), nvlink=NvLink("switch", islands))
+    known = replace(
+        node,
+        pcie=None,
+        nics=tuple(replace(nic, rate=seen(nic.rate)) for nic in node.nics),
+        nvlink=NvLink("switch", islands),
+    )
     machine = replace(GOOD, nodes=(known,) * 4, fabric=replace(GOOD.fabric, evidence=measured))
     assert "assumed" not in found(machine)
 
 
-@pytest.mark.parametrize("name", ["dgx-1v:2", "gb200-nvl72", "l40s-pcie", "azure-nc96ads-a100-v4", "aws-p5:2"])
+@pytest.mark.parametrize(
+    "name", ["dgx-1v:2", "gb200-nvl72", "l40s-pcie", "azure-nc96ads-a100-v4", "aws-p5:2"]
+)
 def test_every_kind_of_machine_can_be_examined(name: str) -> None:
     """Meshes, racks, PCIe boxes, bridges and shared NICs: costs are finite, remedies are there."""
-    for finding in examine(read_topology(name), MIXTRAL, Workload()):
+    for finding in diagnose(read_topology(name), MIXTRAL, Workload()):
         assert finding.what
         assert finding.remedy
         assert "nan" not in finding.cost

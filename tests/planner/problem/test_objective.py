@@ -42,7 +42,23 @@ def test_text_reads_back(text: str) -> None:
     assert parse_objective(text).text == text
 
 
-@pytest.mark.parametrize("text", ["", "median", "worst:1", "mean:", "risk", "risk:", "risk:x", "risk:0", "risk:-1", "risk:nan", "risk:inf", "Risk:1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "median",
+        "worst:1",
+        "mean:",
+        "risk",
+        "risk:",
+        "risk:x",
+        "risk:0",
+        "risk:-1",
+        "risk:nan",
+        "risk:inf",
+        "Risk:1",
+    ],
+)
 def test_other_texts_are_refused(text: str) -> None:
     """One line that names the forms there are, or the factor."""
     with pytest.raises(BadInput, match=r"risk:1") as caught:

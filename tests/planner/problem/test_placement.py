@@ -27,7 +27,9 @@ def test_the_array_is_copied_and_fixed() -> None:
         placement.expert_LP[0, 0] = 1
 
 
-@pytest.mark.parametrize("array", [np.array([0, 1]), np.array([[[0]]]), np.array([[0.5]]), np.array([[True]]), np.array([["0"]])])
+@pytest.mark.parametrize(
+    "array", [np.array([0, 1]), np.array([[[0]]]), np.array([[0.5]]), np.array([[True]]), np.array([["0"]])]
+)
 def test_other_arrays_are_refused(array: np.ndarray) -> None:
     """Two axes, integers: anything else is a bug of its maker."""
     with pytest.raises(TypeError, match="two-dimensional integer array"):

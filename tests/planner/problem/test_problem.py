@@ -29,7 +29,9 @@ def numbers(text: str, after: str) -> list[int]:
     return [int(number) for number in match[1].split(", ")] if match else []
 
 
-@pytest.mark.parametrize(("experts", "ep", "least"), [(256, 3, 2), (160, 12, 8), (384, 36, 12), (128, 24, 16)])
+@pytest.mark.parametrize(
+    ("experts", "ep", "least"), [(256, 3, 2), (160, 12, 8), (384, 36, 12), (128, 24, 16)]
+)
 def test_slots_that_do_not_divide_name_the_nearest_that_do(experts: int, ep: int, least: int) -> None:
     """Engines fail with a bare assertion on these; for 256 experts on 3 GPUs R may be 2, 5 or 8, and R = 0 wants an EP that divides 256."""
     text = refusal(experts, ep, 0)
@@ -67,7 +69,9 @@ def test_every_number_in_a_refusal_is_feasible(experts: int, gpus: int, redundan
     except Infeasible as error:
         text = str(error)
         assert "\n" not in text
-        suggested = numbers(text, "--redundant") + numbers(text, f"on {gpus} GPUs are") + numbers(text, "at most")
+        suggested = (
+            numbers(text, "--redundant") + numbers(text, f"on {gpus} GPUs are") + numbers(text, "at most")
+        )
         assert suggested
         assert all(check_slots(small_model(experts), gpus, count) for count in suggested)
         sizes = numbers(text, "--ep")
@@ -96,7 +100,9 @@ def test_more_slots_than_experts_are_refused() -> None:
 
 def deepseek(slots_per_gpu: int, floor_bytes: float) -> Problem:
     """58 layers of DeepSeek-V3's experts in FP8 on 16 GPUs of 2000 GB."""
-    model = small_model(256, 8, 58, hidden=7168, expert_intermediate=2048, dispatch_width=7168, weight_dtype="fp8")
+    model = small_model(
+        256, 8, 58, hidden=7168, expert_intermediate=2048, dispatch_width=7168, weight_dtype="fp8"
+    )
     counts = np.ones((1, 58, 256), dtype=np.int64)
     load = replace(question().load, tokens_WLE=counts, layer_ids=model.placed_layer_ids)
     return Problem(machine(8, 8), model, load, Workload(), slots_per_gpu, kv_floor_bytes=floor_bytes)
@@ -108,7 +114,10 @@ def test_replicas_are_weighed_against_the_kv_cache() -> None:
     assert deepseek(18, 0.0).slot_bytes == slot_bytes
     floor_bytes = 2000e9 - 17.5 * slot_bytes
     assert deepseek(17, floor_bytes).free_bytes_G.min() == pytest.approx(floor_bytes + 0.5 * slot_bytes)
-    with pytest.raises(Infeasible, match=r"GPU 0 keeps 1954\.0 GB beside 18 slots of 2\.55 GB, .* floor of 1955\.3 GB; 17 slots a GPU would fit$"):
+    with pytest.raises(
+        Infeasible,
+        match=r"GPU 0 keeps 1954\.0 GB beside 18 slots of 2\.55 GB, .* floor of 1955\.3 GB; 17 slots a GPU would fit$",
+    ):
         deepseek(18, floor_bytes)
 
 

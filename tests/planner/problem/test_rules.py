@@ -25,11 +25,31 @@ def rows(expert_LP: list[list[int]], experts: int, gpus: int) -> list[Violation]
     [
         ("layers", Placement(GOOD, (1,), 4), r"missing \[0\], surplus \[1\]"),
         ("rows", Placement(GOOD[:0], (0,), 4), "0 rows for 1 layers"),
-        ("gpus", Placement(np.array([[0, 1, 2, 3, 3, 2, 1, 0]]), (0,), 2), "made for 2 GPUs, the topology has 4"),
-        ("slots", Placement(np.array([[0, 1, 2, 3]]), (0,), 4), "4 slots a layer, asked for 2 on each of 4 GPUs"),
-        ("range", Placement(np.array([[0, 1, 2, 3, 0, 1, 2, -1]]), (0,), 4), r"layer 0, slot 7: expert id -1 is outside 0\.\.3"),
-        ("coverage", Placement(np.array([[0, 1, 2, 0, 1, 2, 0, 1]]), (0,), 4), "layer 0: expert 3 has no slot"),
-        ("distinct", Placement(np.array([[0, 1, 2, 2, 3, 0, 1, 3]]), (0,), 4), "layer 0: GPU 1 holds expert 2 twice"),
+        (
+            "gpus",
+            Placement(np.array([[0, 1, 2, 3, 3, 2, 1, 0]]), (0,), 2),
+            "made for 2 GPUs, the topology has 4",
+        ),
+        (
+            "slots",
+            Placement(np.array([[0, 1, 2, 3]]), (0,), 4),
+            "4 slots a layer, asked for 2 on each of 4 GPUs",
+        ),
+        (
+            "range",
+            Placement(np.array([[0, 1, 2, 3, 0, 1, 2, -1]]), (0,), 4),
+            r"layer 0, slot 7: expert id -1 is outside 0\.\.3",
+        ),
+        (
+            "coverage",
+            Placement(np.array([[0, 1, 2, 0, 1, 2, 0, 1]]), (0,), 4),
+            "layer 0: expert 3 has no slot",
+        ),
+        (
+            "distinct",
+            Placement(np.array([[0, 1, 2, 2, 3, 0, 1, 3]]), (0,), 4),
+            "layer 0: GPU 1 holds expert 2 twice",
+        ),
     ],
 )
 def test_a_placement_that_breaks_one_rule_alone(rule: str, placement: Placement, text: str) -> None:
@@ -74,7 +94,14 @@ def test_more_replicas_than_gpus_are_found() -> None:
     assert rows([[0, 1, 0, 2, 0, 3, 0, 1]], 4, 4) == []
 
 
-@pytest.mark.parametrize(("row", "rule"), [([0, 1, 2, 2, 0, 1, 2, 0], "coverage"), ([0, 1, 2, 3, 0, 1, 2, -1], "range"), ([0, 1, 2, 3, 0, 1, 2, 4], "range")])
+@pytest.mark.parametrize(
+    ("row", "rule"),
+    [
+        ([0, 1, 2, 2, 0, 1, 2, 0], "coverage"),
+        ([0, 1, 2, 3, 0, 1, 2, -1], "range"),
+        ([0, 1, 2, 3, 0, 1, 2, 4], "range"),
+    ],
+)
 def test_bad_ids_of_a_map_are_found(row: list[int], rule: str) -> None:
     """SGLang fails with ZeroDivisionError, takes -1 for expert 3, or fails with IndexError on these."""
     assert rule in [found.rule for found in rows([row], 4, 4)]
@@ -99,10 +126,14 @@ def test_each_layer_is_judged() -> None:
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 10_000), st.data())
-def test_breaking_a_good_placement_is_noticed(experts: int, gpus: int, seed: int, data: st.DataObject) -> None:
+def test_breaking_a_good_placement_is_noticed(
+    experts: int, gpus: int, seed: int, data: st.DataObject
+) -> None:
     """Any slot given an id out of range."""
     slots_per_gpu = data.draw(st.integers(-(-experts // gpus), experts))
     row_P = random_row(np.random.default_rng(seed), experts, gpus, slots_per_gpu)
     assert rows([row_P.tolist()], experts, gpus) == []
-    row_P[data.draw(st.integers(0, len(row_P) - 1))] = data.draw(st.sampled_from([-1, experts, 2**62, -(2**62)]))
+    row_P[data.draw(st.integers(0, len(row_P) - 1))] = data.draw(
+        st.sampled_from([-1, experts, 2**62, -(2**62)])
+    )
     assert [found.rule for found in rows([row_P.tolist()], experts, gpus)] == ["range"]

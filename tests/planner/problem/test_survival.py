@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput, Infeasible
 from planner.placement import Placement
-from planner.problem import Problem, Survival, held_places_LE, loss_sets, lost_experts, parse_survival, violations
+from planner.problem import (
+    Problem,
+    Survival,
+    held_places_LE,
+    loss_sets,
+    lost_experts,
+    parse_survival,
+    violations,
+)
 from planner.problem.survival import least_slots_per_gpu
 from tests.planner.small import every_row, random_row
 from tests.strategies import machine_of, problem_of, survivals
@@ -18,25 +26,39 @@ from tests.strategies import machine_of, problem_of, survivals
 
 def outlives(expert_P: np.ndarray, survive: Survival, node_G: np.ndarray, experts: int) -> bool:
     """The definition: no loss leaves an expert without a slot."""
-    return all(len(lost_experts(expert_P, np.isin(np.arange(len(node_G)), lost), experts)) == 0 for lost in loss_sets(survive, node_G))
+    return all(
+        len(lost_experts(expert_P, np.isin(np.arange(len(node_G)), lost), experts)) == 0
+        for lost in loss_sets(survive, node_G)
+    )
 
 
-@given(survive=survivals(), sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3), experts=st.integers(1, 4), seed=st.integers(0, 99))
-def test_an_expert_survives_where_it_has_a_slot_at_one_place_more_than_are_lost(survive: Survival, sizes: list[int], experts: int, seed: int) -> None:
+@given(
+    survive=survivals(),
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    experts=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_an_expert_survives_where_it_has_a_slot_at_one_place_more_than_are_lost(
+    survive: Survival, sizes: list[int], experts: int, seed: int
+) -> None:
     """The law that the judge uses agrees with the definition on random rows."""
     node_G = np.repeat(np.arange(len(sizes)), sizes)
     draw = np.random.default_rng(seed)
     slots = int(draw.integers(-(-experts // len(node_G)), experts + 1))
     row_P = random_row(draw, experts, len(node_G), slots)
     held_E = held_places_LE(row_P[None], survive.place_G(node_G), experts)[0]
-    assume(int(survive.place_G(node_G).max()) + 1 >= survive.losses)  # fewer places than would be lost: there is no such loss
+    assume(
+        int(survive.place_G(node_G).max()) + 1 >= survive.losses
+    )  # fewer places than would be lost: there is no such loss
     assert bool((held_E >= survive.least_replicas).all()) == outlives(row_P, survive, node_G, experts)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1, 1, 1), (3,), (3, 1)])
 @pytest.mark.parametrize("survive", [Survival(gpus=1), Survival(gpus=2), Survival(node=True)], ids=str)
 @pytest.mark.parametrize("experts", [2, 3])
-def test_the_fewest_slots_are_the_fewest_of_all_placements(survive: Survival, sizes: tuple[int, ...], experts: int) -> None:
+def test_the_fewest_slots_are_the_fewest_of_all_placements(
+    survive: Survival, sizes: tuple[int, ...], experts: int
+) -> None:
     """Every placement of that many slots and of one less is looked at: the first has a survivor, the second has none."""
     node_G = np.repeat(np.arange(len(sizes)), sizes)
     gpus = len(node_G)
@@ -44,7 +66,9 @@ def test_the_fewest_slots_are_the_fewest_of_all_placements(survive: Survival, si
     def possible(slots: int) -> bool:
         if not -(-experts // gpus) <= slots <= experts:
             return False
-        return any(outlives(row_GS.ravel(), survive, node_G, experts) for row_GS in every_row(experts, gpus, slots))
+        return any(
+            outlives(row_GS.ravel(), survive, node_G, experts) for row_GS in every_row(experts, gpus, slots)
+        )
 
     if len(set(survive.place_G(node_G).tolist())) < survive.least_replicas:
         with pytest.raises(Infeasible, match="surviving any"):
@@ -71,7 +95,9 @@ def test_losses_that_cannot_be_read(text: str) -> None:
 
 def test_the_judge_names_layer_expert_and_gpus() -> None:
     """Expert 0 has both slots on node 0: it outlives a GPU, not a node."""
-    problem = replace(problem_of([[4, 1, 1, 1]], gpus=4, slots_per_gpu=3, nodes=2), survive=Survival(node=True))
+    problem = replace(
+        problem_of([[4, 1, 1, 1]], gpus=4, slots_per_gpu=3, nodes=2), survive=Survival(node=True)
+    )
     row = [0, 1, 2, 0, 1, 3, 1, 2, 3, 1, 2, 3]
     (found,) = violations(problem, Placement(np.array([row]), (0,), 4))
     assert (found.rule, found.layer, found.gpu, found.expert) == ("survive", 0, 0, 0)
@@ -81,7 +107,10 @@ def test_the_judge_names_layer_expert_and_gpus() -> None:
 
 def test_too_few_slots_name_the_smallest_r_and_what_fits() -> None:
     """Eight experts on four GPUs: 16 slots survive a GPU, so R is 8."""
-    with pytest.raises(Infeasible, match=r"R = 4 cannot survive the loss of any 1 GPU: .* --redundant 8, 4 slots a GPU; memory fits \d+ slots") as caught:
+    with pytest.raises(
+        Infeasible,
+        match=r"R = 4 cannot survive the loss of any 1 GPU: .* --redundant 8, 4 slots a GPU; memory fits \d+ slots",
+    ) as caught:
         asked(slots_per_gpu=3, survive=Survival(gpus=1))
     assert "\n" not in str(caught.value)
     assert asked(slots_per_gpu=4, survive=Survival(gpus=1)).redundant == 8
@@ -91,7 +120,9 @@ def test_one_node_cannot_survive_itself() -> None:
     """Nor four GPUs the loss of four."""
     with pytest.raises(Infeasible, match="needs at least 2 nodes, the topology has 1 node"):
         asked(slots_per_gpu=8, survive=Survival(node=True))
-    with pytest.raises(Infeasible, match="needs at least 5 GPUs, the topology has 4 GPUs; at most --survive 3"):
+    with pytest.raises(
+        Infeasible, match="needs at least 5 GPUs, the topology has 4 GPUs; at most --survive 3"
+    ):
         asked(slots_per_gpu=8, survive=Survival(gpus=4))
 
 

@@ -20,10 +20,17 @@ from tests.planner.small import Ints, random_row, small_model
 THREE_REPLICAS = np.array([0, 1, 0, 2, 3, 0])
 
 
-def share_SP(rule: str, expert_P: Ints, tokens: int, load_E: Shares | None = None, top_k: int = 1, gpus: int = 2) -> Shares:
+def share_SP(
+    rule: str, expert_P: Ints, tokens: int, load_E: Shares | None = None, top_k: int = 1, gpus: int = 2
+) -> Shares:
     """The shares of one layer's row."""
     experts = int(expert_P.max()) + 1
-    situation = Situation(small_model(experts, top_k), np.zeros(gpus, dtype=np.int64), tokens, None if load_E is None else load_E[None])
+    situation = Situation(
+        small_model(experts, top_k),
+        np.zeros(gpus, dtype=np.int64),
+        tokens,
+        None if load_E is None else load_E[None],
+    )
     return next(RULES[rule](Placement(expert_P[None], (0,), gpus), situation))
 
 
@@ -48,13 +55,17 @@ def test_a_choice_is_a_slot_of_the_expert(rule: str, case: tuple[Ints, Ints, int
 
 @pytest.mark.parametrize("rule", ["hashed", "row-index"])
 @given(case=batches())
-def test_row_shares_are_the_choices_of_rows_that_all_ask_for_the_expert(rule: str, case: tuple[Ints, Ints, int, int]) -> None:
+def test_row_shares_are_the_choices_of_rows_that_all_ask_for_the_expert(
+    rule: str, case: tuple[Ints, Ints, int, int]
+) -> None:
     """Counted over the batches of all ranks, for as many rows as the batch has."""
     expert_P, experts_TK, _, gpus = case
     found_P = share_SP(rule, expert_P, len(experts_TK), gpus=gpus)[0]
     for expert in range(int(expert_P.max()) + 1):
         asked_T1 = np.full((len(experts_TK), 1), expert)
-        chosen = np.concatenate([CHOICES[rule](asked_T1, expert_P, rank, gpus).ravel() for rank in range(gpus)])
+        chosen = np.concatenate(
+            [CHOICES[rule](asked_T1, expert_P, rank, gpus).ravel() for rank in range(gpus)]
+        )
         counted_P = np.bincount(chosen, minlength=len(expert_P)) / len(chosen)
         assert found_P[expert_P == expert] == pytest.approx(counted_P[expert_P == expert])
 
@@ -91,12 +102,16 @@ def test_round_robin_choices_are_the_kernels(case: tuple[Ints, Ints, int, int], 
     expert_P, experts_TK, rank, gpus = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_ENTRIES", entries)
-        assert CHOICES["round-robin"](experts_TK, expert_P, rank, gpus).tolist() == slow_round_robin(experts_TK, expert_P, rank)
+        assert CHOICES["round-robin"](experts_TK, expert_P, rank, gpus).tolist() == slow_round_robin(
+            experts_TK, expert_P, rank
+        )
 
 
 @pytest.mark.parametrize("entries", [1, 3, 4, 7, 100])
 @pytest.mark.parametrize(("top_k", "replicas"), [(1, 2), (2, 2), (2, 3), (3, 3)])
-def test_round_robin_shares_are_the_average_over_all_batches(entries: int, top_k: int, replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_robin_shares_are_the_average_over_all_batches(
+    entries: int, top_k: int, replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four tokens that ask for the expert with chance 0.4 each, at any position of theirs: every outcome, weighted."""
     monkeypatch.setattr(blocks, "BLOCK_ENTRIES", entries)
     tokens, chance = 4, 0.4
@@ -119,7 +134,9 @@ def test_round_robin_starts_at_the_rank_and_is_even_in_the_long_run() -> None:
     load_E = np.array([0.4, 0.2, 0.2, 0.2])
     few_SP = share_SP("round-robin", THREE_REPLICAS, 1, load_E)
     assert few_SP[:, [0, 2, 5]].round(12).tolist() == [[1, 0, 0], [0, 1, 0]]
-    assert share_SP("round-robin", THREE_REPLICAS, 4096, load_E)[:, [0, 2, 5]] == pytest.approx(np.full((2, 3), 1 / 3), abs=2e-3)
+    assert share_SP("round-robin", THREE_REPLICAS, 4096, load_E)[:, [0, 2, 5]] == pytest.approx(
+        np.full((2, 3), 1 / 3), abs=2e-3
+    )
 
 
 def test_an_expert_without_load_has_shares_too() -> None:
@@ -131,7 +148,9 @@ def test_an_expert_without_load_has_shares_too() -> None:
 
 @given(seed=st.integers(0, 10_000), gpus=st.integers(1, 4), experts=st.integers(1, 6), data=st.data())
 @settings(deadline=None)
-def test_the_best_split_is_a_split_that_no_even_one_beats(seed: int, gpus: int, experts: int, data: st.DataObject) -> None:
+def test_the_best_split_is_a_split_that_no_even_one_beats(
+    seed: int, gpus: int, experts: int, data: st.DataObject
+) -> None:
     """And that stays above the bound that holds for every split."""
     slots_per_gpu = data.draw(st.integers(-(-experts // gpus), experts))
     rng = np.random.default_rng(seed)

@@ -30,7 +30,11 @@ def placements(draw: st.DrawFn) -> tuple[Placement, ModelSpec, Ints]:
     model = small_model(experts, layers=3, moe_layer_ids=(1, 2), draft_layer_ids=(3,))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rows = [random_row(rng, experts, gpus, slots_per_gpu) for _ in model.placed_layer_ids]
-    return Placement(np.array(rows), model.placed_layer_ids, gpus), model, np.repeat(np.arange(len(sizes)), sizes)
+    return (
+        Placement(np.array(rows), model.placed_layer_ids, gpus),
+        model,
+        np.repeat(np.arange(len(sizes)), sizes),
+    )
 
 
 def shares(rule: str, placement: Placement, model: ModelSpec, node_G: Ints) -> Iterator[Shares]:
@@ -47,26 +51,37 @@ def served(rule: str, row: list[int], node_G: Ints, experts: int, expert: int) -
 
 @pytest.mark.parametrize("rule", RULES)
 @given(case=placements())
-def test_shares_over_the_replicas_of_an_expert_sum_to_one(rule: str, case: tuple[Placement, ModelSpec, Ints]) -> None:
+def test_shares_over_the_replicas_of_an_expert_sum_to_one(
+    rule: str, case: tuple[Placement, ModelSpec, Ints]
+) -> None:
     """For every source, layer and expert, the draft layer included."""
     placement, model, node_G = case
     for expert_P, share_SP in zip(placement.expert_LP, shares(rule, placement, model, node_G), strict=True):
         assert len(share_SP) in {1, placement.gpus}
         for share_P in share_SP:
             assert share_P.min() >= 0
-            assert np.bincount(expert_P, share_P, model.experts).tolist() == pytest.approx([1.0] * model.experts)
+            assert np.bincount(expert_P, share_P, model.experts).tolist() == pytest.approx(
+                [1.0] * model.experts
+            )
 
 
 @pytest.mark.parametrize("rule", ["nearest", "nearest-static"])
 def test_sglang_serves_a_node_from_its_first_replica(rule: str) -> None:
     """Replicas on GPUs 0, 4 and 7 of two nodes of four serve 4 : 3 : 1 ranks; on GPUs 0, 1, 2 and 4 it is 2 : 1 : 1 : 4. SGLang 0.5.23 does the same."""
     assert served(rule, [0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 0, 13], TWO_BY_FOUR, 14, 0) == [4, 3, 1]
-    assert served(rule, [0, 1, 0, 2, 0, 3, 4, 5, 0, 6, 7, 8, 9, 10, 11, 12], TWO_BY_FOUR, 13, 0) == [2, 1, 1, 4]
+    assert served(rule, [0, 1, 0, 2, 0, 3, 4, 5, 0, 6, 7, 8, 9, 10, 11, 12], TWO_BY_FOUR, 13, 0) == [
+        2,
+        1,
+        1,
+        4,
+    ]
 
 
 def test_even_serves_evenly() -> None:
     """The same map under `even`: a third each of eight ranks."""
-    assert served("even", [0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 0, 13], TWO_BY_FOUR, 14, 0) == pytest.approx([8 / 3] * 3)
+    assert served(
+        "even", [0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 0, 13], TWO_BY_FOUR, 14, 0
+    ) == pytest.approx([8 / 3] * 3)
 
 
 @given(case=placements())
@@ -82,7 +97,9 @@ def test_nearest_static_is_the_table(case: tuple[Placement, ModelSpec, Ints]) ->
 
 
 @given(case=placements())
-def test_the_table_chooses_among_the_candidates_of_its_expectation(case: tuple[Placement, ModelSpec, Ints]) -> None:
+def test_the_table_chooses_among_the_candidates_of_its_expectation(
+    case: tuple[Placement, ModelSpec, Ints],
+) -> None:
     """In the mapped layers a rank never goes where `nearest` has no share; a draft layer is served by the first slot of each expert."""
     placement, model, node_G = case
     expected = list(shares("nearest", placement, model, node_G))
@@ -98,16 +115,22 @@ def test_on_one_node_nearest_loads_slots_evenly(case: tuple[Placement, ModelSpec
     """Own copies first and a fair draw for the rest come to the same load for every replica."""
     placement, model, node_G = case
     one_node_G = np.zeros_like(node_G)
-    for expert_P, share_GP in zip(placement.expert_LP, shares("nearest", placement, model, one_node_G), strict=True):
+    for expert_P, share_GP in zip(
+        placement.expert_LP, shares("nearest", placement, model, one_node_G), strict=True
+    ):
         replicas_E = np.bincount(expert_P, minlength=model.experts)
-        assert share_GP.sum(axis=0).tolist() == pytest.approx((placement.gpus / replicas_E[expert_P]).tolist())
+        assert share_GP.sum(axis=0).tolist() == pytest.approx(
+            (placement.gpus / replicas_E[expert_P]).tolist()
+        )
 
 
 @pytest.mark.parametrize("holders", [(0,), (0, 3), (1, 4), (0, 2, 5), (0, 2, 4, 6)])
 def test_replicas_on_distinct_equal_nodes_are_loaded_evenly(holders: tuple[int, ...]) -> None:
     """Four nodes of two GPUs, one replica on each of some nodes: those without one draw fairly."""
     row = [0 if gpu in holders else 1 + gpu for gpu in range(8)]
-    assert served("nearest", row, np.repeat(np.arange(4), 2), 9, 0) == pytest.approx([8 / len(holders)] * len(holders))
+    assert served("nearest", row, np.repeat(np.arange(4), 2), 9, 0) == pytest.approx(
+        [8 / len(holders)] * len(holders)
+    )
 
 
 def test_own_gpu_before_own_node_before_the_rest() -> None:
@@ -154,7 +177,9 @@ def test_a_table_too_long_to_make_falls_back_to_its_expectation(monkeypatch: pyt
     """The ranks of the second node draw between two far replicas; past the limit they get half of each."""
     placement = Placement(np.array([[0, 1, 0, 2, 3, 4, 5, 6]]), (0,), 4)
     node_G = np.array([0, 0, 1, 1])
-    exact, expected = (next(shares(rule, placement, small_model(7), node_G)) for rule in ("nearest-static", "nearest"))
+    exact, expected = (
+        next(shares(rule, placement, small_model(7), node_G)) for rule in ("nearest-static", "nearest")
+    )
     assert set(exact[2, [0, 2]]) == {0, 1}
     monkeypatch.setattr(static, "LARGEST_EXACT_TABLE", 0)
     assert (next(shares("nearest-static", placement, small_model(7), node_G)) == expected).all()
@@ -192,6 +217,8 @@ def test_a_situation_that_fits_no_model_is_our_fault(tokens: int, load_share_LE:
 
 def test_an_unknown_rule_is_refused_by_name() -> None:
     """With the known ones beside it."""
-    known = "even, nearest, nearest-static, nearest-dynamic, row-index, lp, hashed, round-robin, fixed-by-source"
+    known = (
+        "even, nearest, nearest-static, nearest-dynamic, row-index, lp, hashed, round-robin, fixed-by-source"
+    )
     with pytest.raises(BadInput, match=f"'closest' is unknown; known are {known}"):
         find_rule("closest")

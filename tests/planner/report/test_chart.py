@@ -28,7 +28,13 @@ def test_same_rows_same_bytes() -> None:
 
 def test_legend_names_every_method_apart_and_inside() -> None:
     """Eight methods with long names beside one panel: no two labels share a place, and the picture is tall enough for all of them."""
-    root = ET.fromstring(quality_chart([{**ROWS[0], "method": f"SGLang 0.5.23 deepseek_vec {index}"} for index in range(8)]))
-    labels = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if (text.text or "").startswith("SGLang")]
+    root = ET.fromstring(
+        quality_chart([{**ROWS[0], "method": f"SGLang 0.5.23 deepseek_vec {index}"} for index in range(8)])
+    )
+    labels = [
+        text
+        for text in root.iter("{http://www.w3.org/2000/svg}text")
+        if (text.text or "").startswith("SGLang")
+    ]
     assert len({(label.get("x"), label.get("y")) for label in labels}) == 8
     assert max(float(label.get("y", "")) for label in labels) < float(root.get("viewBox", "").split()[3])

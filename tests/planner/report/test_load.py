@@ -69,7 +69,13 @@ def test_a_silent_layer_is_drawn_as_dashes() -> None:
     assert heatmap(of([1, 1], [0, 0]), width=20).splitlines()[1] == " 1  │--------│"
 
 
-@given(experts=st.integers(1, 300), layers=st.integers(1, 4), width=st.integers(20, 200), ascii_only=st.booleans(), seed=st.integers(0, 99))
+@given(
+    experts=st.integers(1, 300),
+    layers=st.integers(1, 4),
+    width=st.integers(20, 200),
+    ascii_only=st.booleans(),
+    seed=st.integers(0, 99),
+)
 def test_the_picture_fits(experts: int, layers: int, width: int, ascii_only: bool, seed: int) -> None:
     """No line is wider than the terminal, each layer has its own, and ASCII is ASCII."""
     tokens_WLE = np.random.default_rng(seed).integers(0, 50, (1, layers, experts))

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from rich.console import Console
 
 from planner.base import topology_names
-from planner.report.topology import draw, preset_rows, preset_table, tiers_table, topology_report, topology_summary
+from planner.report.topology import (
+    draw,
+    preset_rows,
+    preset_table,
+    tiers_table,
+    topology_report,
+    topology_summary,
+)
 from planner.topology import Topology, read_topology
 from tests.planner.machines import machines, pcie_box, two_by_two
 
@@ -70,7 +77,10 @@ def test_tiers_of_a_small_machine() -> None:
 
 def test_a_shared_nic_is_divided() -> None:
     """Four GPUs share 12."""
-    assert {row.tier: row for row in tiers_table(pcie_box(nodes=2))}["network"].per_gpu_bytes_per_s == (3e9, 3e9)
+    assert {row.tier: row for row in tiers_table(pcie_box(nodes=2))}["network"].per_gpu_bytes_per_s == (
+        3e9,
+        3e9,
+    )
 
 
 def test_evidence_is_told_apart() -> None:
@@ -104,6 +114,10 @@ def test_presets_as_rows() -> None:
     """One row a preset, rates per GPU; the table names all."""
     names = ["azure-ndv2", "gb200-nvl72", "l40s-pcie"]
     rows = preset_rows(names)
-    assert [(row.gpus, row.nvlink, row.nvlink_bytes_per_s) for row in rows] == [(8, "mesh of 8", 150e9), (72, "switch of 72", 900e9), (8, "none", 0)]
+    assert [(row.gpus, row.nvlink, row.nvlink_bytes_per_s) for row in rows] == [
+        (8, "mesh of 8", 150e9),
+        (72, "switch of 72", 900e9),
+        (8, "none", 0),
+    ]
     assert [row.network_bytes_per_s for row in rows] == [1.5625e9, 50e9, 6.25e9]
     assert all(name in shown(preset_table(rows)) for name in names)

@@ -6,18 +6,22 @@ import pytest
 from planner.plan import Origin, Plan
 from planner.planning import make_plan
 from planner.problem import Problem
-from planner.solvers import Crew, Search
+from planner.solvers import Search, Workforce
 from tests.planner.tiny import price_all, tiny_problem
 
 CLOSE = 0.03  # of plain `auto` to the best placement; eight slots leave no finer steps
 
 
 def asked(rule: str, transport: str, seed: int, traced_tokens: int = 0) -> Problem:
-    return tiny_problem("leaf-spine" if seed % 2 else "two-nodes", 4, 2, 2, rule, transport, 600, traced_tokens, seed)
+    return tiny_problem(
+        "leaf-spine" if seed % 2 else "two-nodes", 4, 2, 2, rule, transport, 600, traced_tokens, seed
+    )
 
 
 def planned(problem: Problem, *, prove: bool = False) -> Plan:
-    return make_plan(lambda _: problem, problem.redundant, Search("auto", prove=prove, crew=Crew(1)), Origin())
+    return make_plan(
+        lambda _: problem, problem.redundant, Search("auto", prove=prove, workforce=Workforce(1)), Origin()
+    )
 
 
 @pytest.mark.parametrize("transport", ["slot", "rank", "node"])
@@ -43,5 +47,10 @@ def test_the_rule_that_fixes_replicas_by_source_is_compared_by_its_own_traffic()
     """Even shares cannot tell these rows apart, whose dispatch differs by two thirds; the best of the candidates is taken."""
     problem = asked("fixed-by-source", "slot", 0, 40)
     plan = planned(problem)
-    assert plan.fitted.total_seconds == pytest.approx(price_all(problem, np.array([[0, 1, 0, 1, 2, 3, 2, 3]])).total_seconds, rel=1e-9)
-    assert price_all(problem, np.array([[0, 1, 2, 3, 0, 1, 2, 3]])).total_seconds > plan.fitted.total_seconds * 1.1
+    assert plan.fitted.total_seconds == pytest.approx(
+        price_all(problem, np.array([[0, 1, 0, 1, 2, 3, 2, 3]])).total_seconds, rel=1e-9
+    )
+    assert (
+        price_all(problem, np.array([[0, 1, 2, 3, 0, 1, 2, 3]])).total_seconds
+        > plan.fitted.total_seconds * 1.1
+    )

@@ -20,7 +20,10 @@ from tests.planner.small import placed, question
 from tests.planner.tiny import mean_seconds_L, price_all
 
 PAGE = ROOT / "docs/cost-model.md"
-ROW = re.compile(r"^\| (?P<plan>A|B|any) \| (?P<rule>even|nearest) \| (?P<figure>[^|]+) \| `(?P<arithmetic>[^`]+)` \| (?P<value>[\d.]+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (?P<plan>A|B|any) \| (?P<rule>even|nearest) \| (?P<figure>[^|]+) \| `(?P<arithmetic>[^`]+)` \| (?P<value>[\d.]+) \|$",
+    re.MULTILINE,
+)
 PLANS = {"A": [0, 2, 1, 3, 0, 2, 1, 3], "B": [0, 1, 0, 1, 2, 3, 2, 3]}
 FIRST, SECOND = [2, 2, 1, 1], [1, 1, 2, 2]
 
@@ -49,7 +52,10 @@ class Row:
 def rows() -> list[Row]:
     """The lines of the example's tables."""
     example = PAGE.read_text(encoding="utf-8").partition("## A worked example")[2].partition("\n## ")[0]
-    return [Row(found["plan"], found["rule"], found["figure"], found["arithmetic"], float(found["value"])) for found in ROW.finditer(example)]
+    return [
+        Row(found["plan"], found["rule"], found["figure"], found["arithmetic"], float(found["value"]))
+        for found in ROW.finditer(example)
+    ]
 
 
 def by_hand(arithmetic: str) -> float:
@@ -78,20 +84,33 @@ def by_the_code(row: Row) -> float:
     problem = question(FIRST, rule=row.rule)
     if row.plan == "any":
         bound = time_bound(problem)
-        seconds_L = bound.layer_seconds_L if row.figure.endswith("layer") else getattr(bound, f"{row.figure.removeprefix('bound on ')}_seconds_L")
+        seconds_L = (
+            bound.layer_seconds_L
+            if row.figure.endswith("layer")
+            else getattr(bound, f"{row.figure.removeprefix('bound on ')}_seconds_L")
+        )
         return float(seconds_L[0]) * 1e6
     placement = placed(PLANS[row.plan], problem)
     if row.figure == "mean over both windows":
         return float(mean_seconds_L(problem, windows_of(problem), placement)[0]) * 1e6
     if row.figure == "on the sum of both windows":
-        return cost(problem, placement, replace(problem.load, tokens_WLE=np.array([[np.add(FIRST, SECOND)]]))).total_seconds * 1e6
+        return (
+            cost(
+                problem, placement, replace(problem.load, tokens_WLE=np.array([[np.add(FIRST, SECOND)]]))
+            ).total_seconds
+            * 1e6
+        )
     return float(FIGURES[row.figure](cost(problem, placement)))
 
 
 def test_the_example_is_read() -> None:
     """Guards the tests below: every line of the two tables is found."""
     example = PAGE.read_text(encoding="utf-8").partition("## A worked example")[2].partition("\n## ")[0]
-    assert len(rows()) == sum(line.startswith(("| A |", "| B |", "| any |")) for line in example.splitlines()) == 23
+    assert (
+        len(rows())
+        == sum(line.startswith(("| A |", "| B |", "| any |")) for line in example.splitlines())
+        == 23
+    )
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.plan} {row.rule} {row.figure}")
@@ -108,8 +127,14 @@ def test_nothing_is_better_than_plan_a(rule: str) -> None:
     plan_a = placed(PLANS["A"], problem)
     best = price_all(problem).layer_seconds_L.min()
     assert cost(problem, plan_a).total_seconds == pytest.approx(best, rel=1e-12)
-    judge = Judge(lambda placement: cost(problem, placement).layer_seconds_L, [problem.load], lambda seconds_WN: seconds_WN.mean(axis=0))
-    assert prove(problem, Proof(plan_a, np.zeros(1), np.zeros(1, dtype=bool)), judge).optimal_L.tolist() == [True]
+    judge = Judge(
+        lambda placement: cost(problem, placement).layer_seconds_L,
+        [problem.load],
+        lambda seconds_WN: seconds_WN.mean(axis=0),
+    )
+    assert prove(problem, Proof(plan_a, np.zeros(1), np.zeros(1, dtype=bool)), judge).optimal_L.tolist() == [
+        True
+    ]
 
 
 def test_the_bound_over_both_windows_is_met_by_plan_a() -> None:

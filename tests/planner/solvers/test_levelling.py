@@ -22,13 +22,19 @@ from planner.solvers.levelling import levelled
 from tests.strategies import problem_of
 
 
-def two_domains(seed: int = 0, experts: int = 80, gpus: int = 8, slots_per_gpu: int = 11, windows: int = 3, **changes: Any) -> Problem:
+def two_domains(
+    seed: int = 0, experts: int = 80, gpus: int = 8, slots_per_gpu: int = 11, windows: int = 3, **changes: Any
+) -> Problem:
     """Domains that make opposite experts hot: on their sum all weigh about the same. Too large for CP-SAT, which takes seconds."""
     rng = np.random.default_rng(seed)
     popularity_LE = rng.lognormal(0, 1, (2, experts))
     opposite_LE = popularity_LE.max() + popularity_LE.min() - popularity_LE
-    counts_WLE = np.array([rng.poisson(1000 * mean_LE) for mean_LE in (popularity_LE, opposite_LE) for _ in range(windows)]).astype(np.int64)
-    load = LoadProfile(counts_WLE, (0, 1), "made up for tests", domains=("chat",) * windows + ("code",) * windows)
+    counts_WLE = np.array(
+        [rng.poisson(1000 * mean_LE) for mean_LE in (popularity_LE, opposite_LE) for _ in range(windows)]
+    ).astype(np.int64)
+    load = LoadProfile(
+        counts_WLE, (0, 1), "made up for tests", domains=("chat",) * windows + ("code",) * windows
+    )
     return replace(problem_of(counts_WLE[0].tolist(), gpus, slots_per_gpu, nodes=2), load=load, **changes)
 
 
@@ -44,18 +50,34 @@ def planned(problem: Problem, held_out: LoadProfile | None = None, method: str =
     rule=st.sampled_from(["even", "nearest"]),
     kind=st.sampled_from([("mean", 0.0), ("worst", 0.0), ("risk", 1.0)]),
 )
-def test_no_layer_scores_worse(seed: int, robust: bool, resplittable: bool, rule: str, kind: tuple[str, float]) -> None:
+def test_no_layer_scores_worse(
+    seed: int, robust: bool, resplittable: bool, rule: str, kind: tuple[str, float]
+) -> None:
     """Whatever the objective, the rule and the limits; and no rule is broken."""
     objective = Objective(*kind, robust=robust)
-    problem = two_domains(seed, experts=12, gpus=4, slots_per_gpu=4, objective=objective, replica_rule=rule, resplittable=resplittable)
+    problem = two_domains(
+        seed,
+        experts=12,
+        gpus=4,
+        slots_per_gpu=4,
+        objective=objective,
+        replica_rule=rule,
+        resplittable=resplittable,
+    )
     windows = windows_of(problem, problem.load)
     start = find_method("greedy")(problem)
     if resplittable and (islands_L(start.expert_LP, 4) > 1).any():
         return
-    found = levelled(problem, windows, start, lambda placement: objective_seconds_L(problem, windows, placement))
+    found = levelled(
+        problem, windows, start, lambda placement: objective_seconds_L(problem, windows, placement)
+    )
     assert violations(problem, found) == []
-    assert (objective_seconds_L(problem, windows, found) <= objective_seconds_L(problem, windows, start)).all()
-    again = levelled(problem, windows, start, lambda placement: objective_seconds_L(problem, windows, placement))
+    assert (
+        objective_seconds_L(problem, windows, found) <= objective_seconds_L(problem, windows, start)
+    ).all()
+    again = levelled(
+        problem, windows, start, lambda placement: objective_seconds_L(problem, windows, placement)
+    )
     assert (again.expert_LP == found.expert_LP).all()
 
 
@@ -64,12 +86,16 @@ def test_robust_is_level_in_every_domain() -> None:
     problem = two_domains(objective=Objective(robust=True))
     of_sum, robust = find_method("refine")(problem), planned(problem).placement
     loads = [load for name in ("chat", "code") if (load := problem.load.of_domain(name))]
-    on_sum, on_robust = (max(cost(problem, placement, load).max_over_mean for load in loads) for placement in (of_sum, robust))
+    on_sum, on_robust = (
+        max(cost(problem, placement, load).max_over_mean for load in loads) for placement in (of_sum, robust)
+    )
     assert cost(problem, of_sum).max_over_mean < 1.01
     assert on_sum > 1.1
     assert on_robust < 1.05
     own = [find_method("refine")(replace(problem, load=load)) for load in loads]
-    assert on_robust < min(max(cost(problem, placement, load).max_over_mean for load in loads) for placement in own)
+    assert on_robust < min(
+        max(cost(problem, placement, load).max_over_mean for load in loads) for placement in own
+    )
 
 
 def test_nothing_to_do_without_windows() -> None:
@@ -80,7 +106,10 @@ def test_nothing_to_do_without_windows() -> None:
     def score(_: Placement) -> np.ndarray:
         raise AssertionError
 
-    assert levelled(problem, windows_of(problem, problem.load), start, score).expert_LP.tolist() == start.expert_LP.tolist()
+    assert (
+        levelled(problem, windows_of(problem, problem.load), start, score).expert_LP.tolist()
+        == start.expert_LP.tolist()
+    )
 
 
 def test_a_budget_that_is_over_stops_it() -> None:
@@ -96,7 +125,10 @@ def test_a_plan_shows_its_domains_apart() -> None:
     problem = two_domains(objective=Objective("risk", 1.0))
     held_out = two_domains(seed=1, windows=2).load
     plan = planned(problem, held_out)
-    assert [(domain.name, domain.fitted_windows, domain.held_out_windows) for domain in plan.domains] == [("chat", 3, 2), ("code", 3, 2)]
+    assert [(domain.name, domain.fitted_windows, domain.held_out_windows) for domain in plan.domains] == [
+        ("chat", 3, 2),
+        ("code", 3, 2),
+    ]
     for domain in plan.domains:
         fitted, unseen = problem.load.of_domain(domain.name), held_out.of_domain(domain.name)
         assert fitted is not None
@@ -120,7 +152,10 @@ def test_robust_needs_domains_and_a_method_that_weighs() -> None:
         planned(two_domains(objective=Objective(robust=True)), method="refine")
 
 
-@pytest.mark.parametrize(("method", "windows", "words"), [("refine", 3, "method refine only balances"), ("auto", 1, "one was fitted")])
+@pytest.mark.parametrize(
+    ("method", "windows", "words"),
+    [("refine", 3, "method refine only balances"), ("auto", 1, "one was fitted")],
+)
 def test_an_objective_that_decides_nothing_is_told(method: str, windows: int, words: str) -> None:
     """As a note in the plan."""
     problem = two_domains(windows=windows, objective=Objective("worst"))

@@ -23,12 +23,25 @@ from tests.planner.small import every_row, question, small_model
 from tests.planner.tiny import mean_seconds_L, price_all, tiny_problem
 from tests.strategies import cluster
 
-PUBLISHED = [600, 560, 120, 120, 20, 10, 10, 10]  # 8 GPUs x 2 slots: 590 / 3 is the least busiest GPU under even shares
+PUBLISHED = [
+    600,
+    560,
+    120,
+    120,
+    20,
+    10,
+    10,
+    10,
+]  # 8 GPUs x 2 slots: 590 / 3 is the least busiest GPU under even shares
 
 
 def judge_of(problem: Problem, windows: list[LoadProfile] | None = None) -> Judge:
     windows = windows or [problem.load]
-    return Judge(lambda placement: mean_seconds_L(problem, windows, placement), windows, lambda seconds_WN: seconds_WN.mean(axis=0))
+    return Judge(
+        lambda placement: mean_seconds_L(problem, windows, placement),
+        windows,
+        lambda seconds_WN: seconds_WN.mean(axis=0),
+    )
 
 
 def start(problem: Problem, method: str = "linear") -> Proof:
@@ -45,13 +58,21 @@ def test_optimal_is_what_no_placement_beats(rule: str, transport: str) -> None:
         proof = prove(problem, start(problem), judge_of(problem))
         assert proof.optimal_L.tolist() == [True]
         assert violations(problem, proof.placement) == []
-        assert cost(problem, proof.placement).layer_seconds_L[0] == pytest.approx(price_all(problem).layer_seconds_L.min(), rel=1e-9)
+        assert cost(problem, proof.placement).layer_seconds_L[0] == pytest.approx(
+            price_all(problem).layer_seconds_L.min(), rel=1e-9
+        )
 
 
 def test_optimal_over_two_windows() -> None:
     """The mean over windows is what is proven: the best of all 978 placements by it, which fits neither window alone."""
-    loads = [LoadProfile(np.array([[counts]]), (0,), "made up for tests") for counts in ([9, 5, 1, 1], [1, 1, 5, 9])]
-    problem = replace(question(tokens_per_rank=4000), load=LoadProfile(np.array([[[9, 5, 1, 1]], [[1, 1, 5, 9]]]), (0,), "made up for tests"))
+    loads = [
+        LoadProfile(np.array([[counts]]), (0,), "made up for tests")
+        for counts in ([9, 5, 1, 1], [1, 1, 5, 9])
+    ]
+    problem = replace(
+        question(tokens_per_rank=4000),
+        load=LoadProfile(np.array([[[9, 5, 1, 1]], [[1, 1, 5, 9]]]), (0,), "made up for tests"),
+    )
     proof = prove(problem, start(problem), judge_of(problem, loads))
     means_N = np.mean([price_all(replace(problem, load=load)).layer_seconds_L for load in loads], axis=0)
     assert proof.optimal_L.tolist() == [True]
@@ -64,7 +85,9 @@ def test_no_placement_is_ruled_out_wrongly() -> None:
     windows = [problem.load, replace(problem.load, tokens_WLE=np.array([[[1, 1, 4, 9]]]))]
     rows_NP = every_row(4, 4, 2).reshape(-1, 8)
     least_N = least_seconds_LN(problem, rows_NP, judge_of(problem, windows))[0]
-    means_N = np.mean([price_all(replace(problem, load=load), rows_NP).layer_seconds_L for load in windows], axis=0)
+    means_N = np.mean(
+        [price_all(replace(problem, load=load), rows_NP).layer_seconds_L for load in windows], axis=0
+    )
     assert (least_N <= means_N * (1 + 1e-9)).all()
     assert len(np.unique(least_N)) > 10  # it tells placements apart
 
@@ -98,7 +121,9 @@ def test_layers_of_equal_load_are_proven_once(monkeypatch: pytest.MonkeyPatch) -
         return solve_exact(load_E, *sizes, **settings)
 
     monkeypatch.setattr("planner.solvers.proofs.solve_exact", counted)
-    load = LoadProfile(np.array([[PUBLISHED, [1] * 8, PUBLISHED]]), (0, 1, 2), "a published example, and one made up")
+    load = LoadProfile(
+        np.array([[PUBLISHED, [1] * 8, PUBLISHED]]), (0, 1, 2), "a published example, and one made up"
+    )
     problem = Problem(cluster(2, 4), small_model(8, layers=3), load, question().workload, 2)
     shares_L = balance_proof(problem, start(problem), judge_of(problem)).load_share_L
     assert asked == [PUBLISHED]
@@ -132,7 +157,9 @@ def test_too_little_effort_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     problem = question(rule="fixed-by-source", tokens_per_rank=4)
     proof = objective_proof(problem, start(problem), judge_of(problem))
     assert proof.optimal_L.tolist() == [False]
-    assert cost(problem, proof.placement).total_seconds <= cost(problem, start(problem).placement).total_seconds
+    assert (
+        cost(problem, proof.placement).total_seconds <= cost(problem, start(problem).placement).total_seconds
+    )
 
 
 def test_a_placement_that_breaks_a_rule_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +173,17 @@ def test_a_placement_that_breaks_a_rule_is_not_taken(monkeypatch: pytest.MonkeyP
 
 def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
     """Without a budget effort is counted; the plan says which layers are proven, and of what."""
-    command = ["solve", "--model", "mixtral", "--topology", "hgx-h100:1x4", "--redundant", "0", "--prove", "-o"]
+    command = [
+        "solve",
+        "--model",
+        "mixtral",
+        "--topology",
+        "hgx-h100:1x4",
+        "--redundant",
+        "0",
+        "--prove",
+        "-o",
+    ]
     for name in ("a.json", "b.json"):
         result = CliRunner().invoke(main, [*command, str(tmp_path / name)])
         assert result.exit_code == 0, result.output
@@ -160,5 +197,7 @@ def test_a_budget_is_kept_to() -> None:
     """A wall-clock budget ends the proof; the placement is as good as before at least."""
     problem = question([13, 11, 7, 5, 3, 2], slots_per_gpu=2, rule="fixed-by-source")
     before = Placement(np.array([[0, 1, 2, 3, 4, 5, 0, 1]]), (0,), 4)
-    proof = prove(problem, Proof(before, np.zeros(1), np.zeros(1, dtype=bool)), judge_of(problem), budget_seconds=0.2)
+    proof = prove(
+        problem, Proof(before, np.zeros(1), np.zeros(1, dtype=bool)), judge_of(problem), budget_seconds=0.2
+    )
     assert cost(problem, proof.placement).total_seconds <= cost(problem, before).total_seconds

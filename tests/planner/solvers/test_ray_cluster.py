@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from planner.base import BadInput
-from planner.solvers import Crew, find_method
+from planner.solvers import Workforce, find_method
 from planner.solvers.ray_cluster import joined
-from planner.solvers.workers import Haste, solve_in_blocks
+from planner.solvers.workers import Deadline, solve_in_blocks
 from tests.planner.solvers.test_workers import greedy, skewed
 
-needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'moeplan[ray]'")
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'moeplan[ray]'"
+)
 
 
 @pytest.fixture
@@ -26,7 +28,14 @@ def cluster() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     ray = str(Path(sys.executable).with_name("ray"))
-    words = ["--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=100000000"]
+    words = [
+        "--head",
+        f"--port={port}",
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+        "--object-store-memory=100000000",
+    ]
     subprocess.run([ray, "start", *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
     yield f"127.0.0.1:{port}"
     subprocess.run([ray, "stop"], check=True, timeout=60, stdout=subprocess.DEVNULL)
@@ -42,7 +51,10 @@ def test_no_address_is_no_cluster() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
 def test_absent_ray_names_the_extra() -> None:
     """One line that says what to install."""
-    with pytest.raises(BadInput, match=r"ray is not installed; pip install 'moeplan\[ray\]'"), joined("127.0.0.1:6379"):
+    with (
+        pytest.raises(BadInput, match=r"ray is not installed; pip install 'moeplan\[ray\]'"),
+        joined("127.0.0.1:6379"),
+    ):
         pass
 
 
@@ -72,7 +84,9 @@ def test_a_port_of_something_else_is_given_up() -> None:
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         code = f"from planner.solvers.ray_cluster import joined\nwith joined({address!r}, join_seconds=2.0): pass"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        )
     assert "no Ray cluster answered in 2 s" in done.stderr
 
 
@@ -82,7 +96,13 @@ def test_a_cluster_gives_the_same_bytes(cluster: str) -> None:
     """Blocks over its processes, put together here."""
     problem = skewed(5)
     shares: list[float] = []
-    solved = solve_in_blocks(problem, greedy, Crew(2, cluster), Haste(progress=lambda share, _: shares.append(share)), seconds=0.0)
+    solved = solve_in_blocks(
+        problem,
+        greedy,
+        Workforce(2, cluster),
+        Deadline(progress=lambda share, _: shares.append(share)),
+        seconds=0.0,
+    )
     assert solved.placement.expert_LP.tolist() == find_method("greedy")(problem).expert_LP.tolist()
     assert shares == sorted(shares)
     assert shares[-1] == 1.0

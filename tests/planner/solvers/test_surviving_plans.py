@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from planner.cli import main
 from planner.placement import Placement
 from planner.plan import judged
-from planner.planning import Question, answer
+from planner.planning import PlanRequest, answer
 from planner.problem import Survival
 from planner.report.plan import verdict
 from planner.solvers.registry import method_names
@@ -36,12 +36,24 @@ def plan_file(path: Path, *flags: str) -> dict[str, Any]:
 def held_by(value: dict[str, Any], gpus: tuple[int, ...]) -> list[set[int]]:
     """The experts that these GPUs hold, layer by layer, from the file alone."""
     slots = value["slots_per_gpu"]
-    return [{expert for gpu in gpus for expert in row[gpu * slots : (gpu + 1) * slots]} for row in value["placement"].values()]
+    return [
+        {expert for gpu in gpus for expert in row[gpu * slots : (gpu + 1) * slots]}
+        for row in value["placement"].values()
+    ]
 
 
 @pytest.mark.parametrize("method", [name for name in method_names() if name != "cpsat"])
-@pytest.mark.parametrize(("survive", "left"), [("1", list(combinations(range(4), 3))), ("2", list(combinations(range(4), 2))), ("node", [(0, 1), (2, 3)])])
-def test_every_method_leaves_every_expert_a_slot(tmp_path: Path, method: str, survive: str, left: list[tuple[int, ...]]) -> None:
+@pytest.mark.parametrize(
+    ("survive", "left"),
+    [
+        ("1", list(combinations(range(4), 3))),
+        ("2", list(combinations(range(4), 2))),
+        ("node", [(0, 1), (2, 3)]),
+    ],
+)
+def test_every_method_leaves_every_expert_a_slot(
+    tmp_path: Path, method: str, survive: str, left: list[tuple[int, ...]]
+) -> None:
     """Whichever GPUs are left, they hold all eight experts in every layer; R is the smallest, chosen by `auto`."""
     value = plan_file(tmp_path / "plan.json", "--survive", survive, "--method", method)
     assert all(held == set(range(8)) for gpus in left for held in held_by(value, gpus))
@@ -52,7 +64,16 @@ def test_every_method_leaves_every_expert_a_slot(tmp_path: Path, method: str, su
 
 def test_what_a_loss_leaves_need_not_be_resplittable(tmp_path: Path) -> None:
     """A node of two is lost and R = 0 remains: the plan joins its four GPUs, the two that are left are priced as they are."""
-    value = plan_file(tmp_path / "plan.json", "--survive", "node", "--resplittable", "--redundant", "8", "--method", "greedy")
+    value = plan_file(
+        tmp_path / "plan.json",
+        "--survive",
+        "node",
+        "--resplittable",
+        "--redundant",
+        "8",
+        "--method",
+        "greedy",
+    )
     assert value["resplittable"]
     assert value["predicted"]["after_loss"]["exact"]
 
@@ -60,7 +81,17 @@ def test_what_a_loss_leaves_need_not_be_resplittable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "vllm_ascend"])
 def test_every_engine_s_rule(tmp_path: Path, engine: str) -> None:
     """Also where replicas spread over nodes, and where settling follows."""
-    value = plan_file(tmp_path / "plan.json", "--survive", "1", "--redundant", "12", "--engine", engine, "--method", "refine")
+    value = plan_file(
+        tmp_path / "plan.json",
+        "--survive",
+        "1",
+        "--redundant",
+        "12",
+        "--engine",
+        engine,
+        "--method",
+        "refine",
+    )
     assert all(held == set(range(8)) for gpus in combinations(range(4), 3) for held in held_by(value, gpus))
 
 
@@ -93,8 +124,14 @@ def test_a_file_that_asks_for_nonsense_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--survive", "1", "--redundant", "4"], "the smallest is --redundant 8, 4 slots a GPU; memory fits 7 slots"),
-        (["--survive", "3", "--redundant", "4"], "the smallest is --redundant 24, 8 slots a GPU; memory fits 7 slots of 11.27 GB a GPU, so take more GPUs"),
+        (
+            ["--survive", "1", "--redundant", "4"],
+            "the smallest is --redundant 8, 4 slots a GPU; memory fits 7 slots",
+        ),
+        (
+            ["--survive", "3", "--redundant", "4"],
+            "the smallest is --redundant 24, 8 slots a GPU; memory fits 7 slots of 11.27 GB a GPU, so take more GPUs",
+        ),
         (["--survive", "4"], "the topology has 4 GPUs; at most --survive 3"),
         (["--survive", "0"], "give the number of GPUs that may be lost at once"),
         (["--survive", "rack"], "give the number of GPUs that may be lost at once"),
@@ -117,7 +154,9 @@ def test_the_report_tells_the_cost_after_the_loss() -> None:
 
 def test_a_default_that_survives_nothing_is_not_called_a_winner() -> None:
     """The fewest replicas would be lost with their GPU, however fast."""
-    plan = answer(Question("mixtral", "hgx-h100:2x2", redundant=8, method="refine", survive=Survival(gpus=1)))
+    plan = answer(
+        PlanRequest("mixtral", "hgx-h100:2x2", redundant=8, method="refine", survive=Survival(gpus=1))
+    )
     assert [baseline.survives for baseline in plan.baselines] == [True, False]
     assert "R = 0" not in verdict(plan)
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from planner.plan import Origin
-from planner.planning import make_plan, poser
+from planner.planning import make_plan, problem_of_r
 from planner.problem import Problem, violations
-from planner.solvers import Crew, Progress, Search, find_method
+from planner.solvers import Progress, Search, Workforce, find_method
 from planner.solvers.kernels.arrays import Solved
-from planner.solvers.workers import Haste, solve_in_blocks
+from planner.solvers.workers import Deadline, solve_in_blocks
 from tests.planner.problem.test_layers import traced
 from tests.strategies import problem_of
 
@@ -24,34 +24,57 @@ PLENTY = 60.0  # seconds within which a child answers, on a busy machine
 
 
 def skewed(layers: int) -> Problem:
-    return problem_of(np.random.default_rng(3).integers(1, 1000, (layers, 6)).tolist(), gpus=4, slots_per_gpu=3)
+    return problem_of(
+        np.random.default_rng(3).integers(1, 1000, (layers, 6)).tolist(), gpus=4, slots_per_gpu=3
+    )
 
 
 def greedy(problem: Problem, *, budget_seconds: float | None, progress: Progress | None) -> Solved:
     """Travels to other processes."""
     assert budget_seconds is None or budget_seconds > 0
-    return Solved(find_method("greedy")(problem), np.arange(len(problem.model.placed_layer_ids), dtype=np.float64))
+    return Solved(
+        find_method("greedy")(problem), np.arange(len(problem.model.placed_layer_ids), dtype=np.float64)
+    )
 
 
 @pytest.mark.parametrize(
     ("method", "rule"),
-    [("refine", "nearest"), ("pinned", "nearest"), ("remote", "nearest-static"), ("affinity", "nearest"), ("auto", "nearest-static")],
+    [
+        ("refine", "nearest"),
+        ("pinned", "nearest"),
+        ("remote", "nearest-static"),
+        ("affinity", "nearest"),
+        ("auto", "nearest-static"),
+    ],
 )
 def test_any_number_of_workers_gives_the_same_plan(method: str, rule: str) -> None:
     """CP-SAT under its deterministic limit, settling under the engine's own table and a trace included; 1, 2 and 3 workers."""
     problem = traced("node", rule)
     found = []
     for workers in (1, 2, 3):
-        pose = poser(problem.model, problem.topology, problem.load, problem.workload, replica_rule=rule)
-        plan = make_plan(pose, 2, Search(method, crew=Crew(workers)), Origin("sglang", method))
-        found.append((plan.placement.expert_LP.tobytes(), plan.fitted.total_seconds, plan.bound.load_L.tobytes(), plan.origin))
+        problem_of = problem_of_r(
+            problem.model, problem.topology, problem.load, problem.workload, replica_rule=rule
+        )
+        plan = make_plan(
+            problem_of, 2, Search(method, workforce=Workforce(workers)), Origin("sglang", method)
+        )
+        found.append(
+            (
+                plan.placement.expert_LP.tobytes(),
+                plan.fitted.total_seconds,
+                plan.bound.load_L.tobytes(),
+                plan.origin,
+            )
+        )
     assert found[0] == found[1] == found[2]
 
 
 def test_blocks_are_put_together_in_order() -> None:
     """One process, many blocks: a block's placement and bounds come to its rows; the bar ends where the work does."""
     problem, told = skewed(5), []
-    solved = solve_in_blocks(problem, greedy, Crew(1), Haste(progress=lambda share, text: told.append(share)), seconds=6.0)
+    solved = solve_in_blocks(
+        problem, greedy, Workforce(1), Deadline(progress=lambda share, text: told.append(share)), seconds=6.0
+    )
     assert solved.placement.expert_LP.tolist() == find_method("greedy")(problem).expert_LP.tolist()
     assert solved.bound_L.tolist() == [0, 0, 1, 0, 1]  # blocks of 1, 2 and 2 layers
     assert solved.stopped == ""
@@ -65,7 +88,7 @@ def test_a_budget_is_one_block_a_worker() -> None:
         budgets.append(budget_seconds)
         return greedy(problem, budget_seconds=budget_seconds, progress=progress)
 
-    solve_in_blocks(skewed(5), solve, Crew(1), Haste(budget_seconds=9.0), seconds=100.0)
+    solve_in_blocks(skewed(5), solve, Workforce(1), Deadline(budget_seconds=9.0), seconds=100.0)
     assert budgets == [9.0]
 
 
@@ -79,7 +102,7 @@ def test_ctrl_c_between_blocks_keeps_what_is_done() -> None:
             raise KeyboardInterrupt
         return Solved(find_method("linear")(part), np.zeros(1))
 
-    solved = solve_in_blocks(problem, solve, Crew(1), Haste(), seconds=6.0)
+    solved = solve_in_blocks(problem, solve, Workforce(1), Deadline(), seconds=6.0)
     assert solved.placement.expert_LP[0].tolist() == find_method("linear")(problem).expert_LP[0].tolist()
     assert solved.placement.expert_LP[1:].tolist() == find_method("greedy")(problem).expert_LP[1:].tolist()
     assert "stopped by Ctrl-C" in solved.stopped
@@ -94,7 +117,7 @@ def test_ctrl_c_before_any_block_goes_through() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        solve_in_blocks(skewed(3), solve, Crew(1), Haste(), seconds=0.0)
+        solve_in_blocks(skewed(3), solve, Workforce(1), Deadline(), seconds=0.0)
 
 
 def test_a_fault_in_a_worker_is_not_swallowed() -> None:
@@ -104,14 +127,14 @@ def test_a_fault_in_a_worker_is_not_swallowed() -> None:
         raise ValueError("a bug of ours")
 
     with pytest.raises(ValueError, match="a bug of ours"):
-        solve_in_blocks(skewed(3), solve, Crew(2), Haste(), seconds=0.0)
+        solve_in_blocks(skewed(3), solve, Workforce(2), Deadline(), seconds=0.0)
 
 
 SLOW_BLOCKS = """
 import sys, time
-from planner.solve import find_method
-from planner.solve.arrays import Solved
-from planner.workers import Crew, Haste, solve_in_blocks
+from planner.solvers import find_method, Workforce
+from planner.solvers.kernels.arrays import Solved
+from planner.solvers.workers import Deadline, solve_in_blocks
 from tests.planner.solvers.test_workers import skewed
 import numpy as np
 
@@ -123,7 +146,7 @@ def tell(share, text):
     if "done" in text:
         print("ready", flush=True)
 
-solved = solve_in_blocks(skewed(4), solve, Crew(2), Haste(progress=tell), seconds=0.0)
+solved = solve_in_blocks(skewed(4), solve, Workforce(2), Deadline(progress=tell), seconds=0.0)
 print(solved.stopped)
 """
 
@@ -144,14 +167,22 @@ main()
 
 def interrupted(code: str) -> tuple[int, str, str]:
     """Exit code and output of a child that gets Ctrl-C, with all its processes as a terminal would send it, once it says ready; none is left."""
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert child.stdout is not None
     try:
         assert child.stdout.readline() == "ready\n"
         os.killpg(child.pid, signal.SIGINT)
         out, errors = child.communicate(timeout=PLENTY)
         deadline = time.monotonic() + PLENTY
-        while _living(child.pid) and time.monotonic() < deadline:  # joblib's resource tracker ends when it sees its parent gone
+        while (
+            _living(child.pid) and time.monotonic() < deadline
+        ):  # joblib's resource tracker ends when it sees its parent gone
             time.sleep(0.05)
         assert _living(child.pid) == []
     finally:
@@ -185,7 +216,9 @@ def test_ctrl_c_leaves_no_worker() -> None:
 def test_ctrl_c_writes_the_best_so_far(tmp_path: Path) -> None:
     """All candidates are in, CP-SAT would be next: the plan is judged and written with a note; one line, exit 130."""
     path = tmp_path / "plan.json"
-    code, out, errors = interrupted(SOLVE.format(patch="planner.solvers.methods.auto._worth_cpsat", path=str(path)))
+    code, out, errors = interrupted(
+        SOLVE.format(patch="planner.solvers.methods.auto._worth_cpsat", path=str(path))
+    )
     assert (code, len(errors.splitlines())) == (130, 1), errors
     assert "the best plan found so far" in errors
     value = json.loads(path.read_text())
@@ -195,6 +228,8 @@ def test_ctrl_c_writes_the_best_so_far(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_any_placement_writes_nothing(tmp_path: Path) -> None:
     """One line, exit 130."""
-    code, out, errors = interrupted(SOLVE.format(patch="planner.solvers.search.affordable_windows", path=str(tmp_path / "plan.json")))
+    code, out, errors = interrupted(
+        SOLVE.format(patch="planner.solvers.search.affordable_windows", path=str(tmp_path / "plan.json"))
+    )
     assert (code, out, errors) == (130, "", "moeplan: interrupted; no file was written or changed\n")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from planner.topology import Bisection, Topology, bisections, read_topology
 from planner.topology.bisection import _halves, _Unit
 from planner.topology.topology import Fabric, Node
-from tests.planner.machines import BY_HAND, GPU, flat_pcie, machine, machines, own_nics, pcie_box, switched, two_by_two
+from tests.planner.machines import (
+    BY_HAND,
+    GPU,
+    flat_pcie,
+    machine,
+    machines,
+    own_nics,
+    pcie_box,
+    switched,
+    two_by_two,
+)
 
 
 def tiers(topology: Topology) -> dict[str, Bisection]:
@@ -61,19 +71,28 @@ def test_an_nvl72_rack_has_full_bisection() -> None:
 @pytest.mark.parametrize(("oversubscription", "expected"), [(1.0, 1.0), (2.0, 2.0), (4.0, 4.0)])
 def test_an_oversubscribed_leaf_shows(oversubscription: float, expected: float) -> None:
     """Four nodes, two a leaf: the cut between the leaves has the uplink's ratio."""
-    cut = tiers(two_by_two("leaf-spine", nodes=4, nodes_per_leaf=2, oversubscription=oversubscription))["network"]
+    cut = tiers(two_by_two("leaf-spine", nodes=4, nodes_per_leaf=2, oversubscription=oversubscription))[
+        "network"
+    ]
     assert cut.oversubscription == expected
     assert cut.needed_bytes_per_s == 200e9
 
 
 def test_a_leaf_shared_by_all_hides_its_uplink() -> None:
     """Nodes below one leaf never use the oversubscribed uplink."""
-    assert tiers(two_by_two("leaf-spine", nodes=4, nodes_per_leaf=4, oversubscription=8.0))["network"].oversubscription == 1.0
+    assert (
+        tiers(two_by_two("leaf-spine", nodes=4, nodes_per_leaf=4, oversubscription=8.0))[
+            "network"
+        ].oversubscription
+        == 1.0
+    )
 
 
 def test_an_oversubscribed_pod_shows() -> None:
     """Two pods of two leaves: 200 below a spine of 200 / 4."""
-    cut = tiers(two_by_two("leaf-spine", nodes=4, nodes_per_leaf=1, nodes_per_pod=2, pod_oversubscription=4.0))["network"]
+    cut = tiers(
+        two_by_two("leaf-spine", nodes=4, nodes_per_leaf=1, nodes_per_pod=2, pod_oversubscription=4.0)
+    )["network"]
     assert (cut.bytes_per_s, cut.half) == (50e9, (0, 1))
 
 
@@ -86,7 +105,9 @@ def test_a_shared_nic_counts_once() -> None:
 def test_names_do_not_make_nodes_different() -> None:
     """Nodes that differ in name alone are interchangeable."""
     node = two_by_two().nodes[0]
-    named = Topology("named", tuple(replace(node, name=f"host{n}") for n in range(6)), Fabric("none", BY_HAND), "x")
+    named = Topology(
+        "named", tuple(replace(node, name=f"host{n}") for n in range(6)), Fabric("none", BY_HAND), "x"
+    )
     assert tiers(named)["network"].halves == 1
 
 
@@ -102,8 +123,13 @@ def test_interchangeable_units_lose_no_half() -> None:
     """Units of three kinds: the reduced halves cover every half up to exchange of alike units and of the two sides."""
     kinds = "aabbbc"
     halves, exact = _halves([_Unit((index,), kind) for index, kind in enumerate(kinds)])
-    signatures = {frozenset((_signature(half, kinds), _signature(set(range(6)) - set(half), kinds))) for half in halves}
-    everything = {frozenset((_signature(half, kinds), _signature(set(range(6)) - set(half), kinds))) for half in combinations(range(6), 3)}
+    signatures = {
+        frozenset((_signature(half, kinds), _signature(set(range(6)) - set(half), kinds))) for half in halves
+    }
+    everything = {
+        frozenset((_signature(half, kinds), _signature(set(range(6)) - set(half), kinds)))
+        for half in combinations(range(6), 3)
+    }
     assert exact
     assert signatures == everything
     assert len(halves) == len(everything)
@@ -132,4 +158,7 @@ def test_the_same_machine_gives_the_same_cuts(topology: Topology) -> None:
 
 def test_needs_no_nics_on_one_node() -> None:
     """A node without NICs has its inner tiers."""
-    assert set(tiers(machine(Node((GPU, GPU), switched([0, 1]), flat_pcie(2), own_nics(1))))) == {"NVLink domain", "node"}
+    assert set(tiers(machine(Node((GPU, GPU), switched([0, 1]), flat_pcie(2), own_nics(1))))) == {
+        "NVLink domain",
+        "node",
+    }

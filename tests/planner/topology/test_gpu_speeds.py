@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 from planner.base import BadInput
 from planner.bounds import load_bound
 from planner.cost import COMPUTE, cost
-from planner.planning import Question, answer
+from planner.planning import PlanRequest, answer
 from planner.solvers import find_method, peaks
 from planner.topology import read_speeds, read_topology, topology_from_dict
 from tests.planner.engines.examples import machine
 from tests.planner.small import BEST_ROW, every_row, placed, question, two_nodes
 
 
-@pytest.mark.parametrize(("name", "text"), [("s.yaml", "{1: 0.9, 3: 0.5}"), ("s.json", '{"1": 0.9, "3": 0.5}'), ("s.json", "[1.0, 0.9, 1, 0.5]")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("s.yaml", "{1: 0.9, 3: 0.5}"), ("s.json", '{"1": 0.9, "3": 0.5}'), ("s.json", "[1.0, 0.9, 1, 0.5]")],
+)
 def test_a_file_of_speeds(tmp_path: Path, name: str, text: str) -> None:
     """Ranks with factors, or one factor a rank."""
     (tmp_path / name).write_text(text, encoding="utf-8")
@@ -27,7 +30,9 @@ def test_a_file_of_speeds(tmp_path: Path, name: str, text: str) -> None:
     assert {rank: speed for rank, speed in speeds.items() if speed != 1} == {1: 0.9, 3: 0.5}
 
 
-@pytest.mark.parametrize("text", ["", "3", "3=x", "x=0.9", "3=0.9,3=0.8", "3=0.9,03=0.8", "3=0.9;4=1", "1.5=0.9"])
+@pytest.mark.parametrize(
+    "text", ["", "3", "3=x", "x=0.9", "3=0.9,3=0.8", "3=0.9,03=0.8", "3=0.9;4=1", "1.5=0.9"]
+)
 def test_slips_of_the_pen_are_refused(text: str) -> None:
     """In one line that shows how it is written."""
     with pytest.raises(BadInput, match="--gpu-speed") as caught:
@@ -67,7 +72,15 @@ def test_a_machine_says_its_speeds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("speed", "words"), [(0, "speed 0"), (-1, "speed -1"), (math.nan, "speed nan"), (101, "speed 101"), ([1, 1, 0.5], "3 speeds for 2"), ("x", "'x'")]
+    ("speed", "words"),
+    [
+        (0, "speed 0"),
+        (-1, "speed -1"),
+        (math.nan, "speed nan"),
+        (101, "speed 101"),
+        ([1, 1, 0.5], "3 speeds for 2"),
+        ("x", "'x'"),
+    ],
 )
 def test_a_machine_with_an_impossible_speed_is_refused(speed: object, words: str) -> None:
     """The line says which GPU or how many."""
@@ -88,7 +101,9 @@ def test_half_the_speed_is_twice_the_compute() -> None:
     even = question()
     slow = replace(even, topology=even.topology.with_speeds({1: 0.5}))
     before, after = cost(even, placed(BEST_ROW, even)), cost(slow, placed(BEST_ROW, slow))
-    assert after.compute_seconds_L - COMPUTE.fixed_seconds == pytest.approx(2 * (before.compute_seconds_L - COMPUTE.fixed_seconds))
+    assert after.compute_seconds_L - COMPUTE.fixed_seconds == pytest.approx(
+        2 * (before.compute_seconds_L - COMPUTE.fixed_seconds)
+    )
     assert after.dispatch_seconds_L.tolist() == before.dispatch_seconds_L.tolist()
     assert after.max_over_mean == pytest.approx(600 / 0.5 / (2400 / 3.5))
 
@@ -98,11 +113,21 @@ def test_equally_slow_gpus_are_alike() -> None:
     even = question()
     slow = replace(even, topology=even.topology.with_speeds(dict.fromkeys(range(4), 0.5)))
     assert slow.speed_G is None
-    assert cost(slow, placed(BEST_ROW, slow)).compute_seconds_L[0] > cost(even, placed(BEST_ROW, even)).compute_seconds_L[0]
+    assert (
+        cost(slow, placed(BEST_ROW, slow)).compute_seconds_L[0]
+        > cost(even, placed(BEST_ROW, even)).compute_seconds_L[0]
+    )
 
 
-@given(st.lists(st.integers(0, 30), min_size=2, max_size=4), st.sampled_from([2, 3]), st.integers(1, 2), st.integers(0, 2**32 - 1))
-def test_the_bound_holds_for_every_placement(counts: list[int], gpus: int, slots_per_gpu: int, seed: int) -> None:
+@given(
+    st.lists(st.integers(0, 30), min_size=2, max_size=4),
+    st.sampled_from([2, 3]),
+    st.integers(1, 2),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_bound_holds_for_every_placement(
+    counts: list[int], gpus: int, slots_per_gpu: int, seed: int
+) -> None:
     """Brute force: no placement's busiest GPU, by load over speed, is below it."""
     experts = len(counts)
     slots_per_gpu = min(max(slots_per_gpu, -(-experts // gpus)), experts)
@@ -112,7 +137,10 @@ def test_the_bound_holds_for_every_placement(counts: list[int], gpus: int, slots
     rows_NP = every_row(experts, gpus, slots_per_gpu).reshape(-1, gpus * slots_per_gpu)
     best = peaks(np.repeat(load_LE, len(rows_NP), axis=0), rows_NP, gpus, speed_G).min()
     for even in (True, False):
-        assert load_bound(load_LE, gpus, slots_per_gpu, even=even, speed_G=speed_G).load_L[0] <= best * (1 + 1e-9) + 1e-12
+        assert (
+            load_bound(load_LE, gpus, slots_per_gpu, even=even, speed_G=speed_G).load_L[0]
+            <= best * (1 + 1e-9) + 1e-12
+        )
 
 
 @pytest.mark.parametrize("method", ["refine", "cpsat"])
@@ -137,11 +165,15 @@ def test_a_gpu_too_slow_for_its_slots_is_told_by_the_bound() -> None:
 
 def test_solve_takes_speeds_and_the_plan_keeps_them() -> None:
     """As a flag; the topology in the plan has them, and the gap is against the bound by speed."""
-    plan = answer(Question("deepseek-v2-lite", topology="hgx-h100:2x2", redundant=16, method="refine", gpu_speed="0=0.5"))
+    plan = answer(
+        PlanRequest(
+            "deepseek-v2-lite", topology="hgx-h100:2x2", redundant=16, method="refine", gpu_speed="0=0.5"
+        )
+    )
     assert plan.problem.topology.speed_G.tolist() == [0.5, 1, 1, 1]
     assert 0 <= plan.gap < 1e-9  # an even load: the slow GPU holds as many halves as there are
     with pytest.raises(BadInput, match="its GPUs are 0 to 3"):
-        answer(Question("deepseek-v2-lite", topology="hgx-h100:2x2", method="linear", gpu_speed="4=0.5"))
+        answer(PlanRequest("deepseek-v2-lite", topology="hgx-h100:2x2", method="linear", gpu_speed="4=0.5"))
 
 
 def test_gpu_models_of_unequal_peak_count_as_unequal() -> None:
@@ -150,4 +182,6 @@ def test_gpu_models_of_unequal_peak_count_as_unequal() -> None:
     mixed = replace(fast, nodes=(*fast.nodes, *slow.nodes))
     problem = question([100] * 64, mixed, 10)
     assert problem.speed_G is not None
-    assert problem.speed_G[4] == pytest.approx(slow.gpus[0].model.peak_flops_per_s("bf16") / fast.gpus[0].model.peak_flops_per_s("bf16"))
+    assert problem.speed_G[4] == pytest.approx(
+        slow.gpus[0].model.peak_flops_per_s("bf16") / fast.gpus[0].model.peak_flops_per_s("bf16")
+    )

@@ -86,7 +86,9 @@ def test_a_preset_file_is_drawn_and_plain(name: str) -> None:
     assert lines[0] == f"# {name}"
     assert sum(line.startswith("#") for line in lines) >= 4
     assert text.isascii()
-    assert not re.search(r"(^|[\s:\[,])[&*!]\w", "\n".join(line for line in lines if not line.startswith("#")))
+    assert not re.search(
+        r"(^|[\s:\[,])[&*!]\w", "\n".join(line for line in lines if not line.startswith("#"))
+    )
     assert max(map(len, lines)) <= 240
     assert all(re.search(r"source: .{8,}", line) for line in lines if "evidence: assumed," in line)
 
@@ -98,7 +100,11 @@ def test_a_preset_adds_up_to_the_published_totals(name: str) -> None:
     gpus, domain, nvlink, network = PUBLISHED[name]
     assert topology.gpu_count == gpus
     assert int((topology.domain_G == 0).sum()) == domain
-    out = [resource for resource in topology.resources if resource.tier == "nvlink" and resource.tail == "node0/gpu0"]
+    out = [
+        resource
+        for resource in topology.resources
+        if resource.tier == "nvlink" and resource.tail == "node0/gpu0"
+    ]
     assert sum(resource.rate.bytes_per_s for resource in out) == nvlink * 1e9
     first = topology.nodes[0]
     assert sum(nic.rate.bytes_per_s for nic in first.nics) / len(first.gpus) == network * 1e9
@@ -107,7 +113,9 @@ def test_a_preset_adds_up_to_the_published_totals(name: str) -> None:
 LISTINGS = SHARED / "data/topology"
 
 
-@pytest.mark.skipif(not LISTINGS.is_dir(), reason="no public listings beside the checkout to compare the DGX-1V mesh with")
+@pytest.mark.skipif(
+    not LISTINGS.is_dir(), reason="no public listings beside the checkout to compare the DGX-1V mesh with"
+)
 def test_the_dgx1v_mesh_is_that_of_a_public_listing() -> None:
     """NV1 and NV2 of 'nvidia-smi topo -m' are one and two lanes of 25 GB/s, and every other pair has no direct link."""
     topology = preset("dgx-1v")

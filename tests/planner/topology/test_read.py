@@ -24,11 +24,22 @@ SMALL: dict[str, Any] = {
             "count": 2,
             "gpus": {"model": "H100-SXM-80GB", "count": 2},
             "nvlink": {"kind": "switch", "islands": [{"gpus": [0, 1], "rate": RATE}]},
-            "pcie": {"rate": [RATE, RATE], "sockets": [0, 1], "switches": [{"gpus": [[0], [1]], "nics": [[0], [1]], "uplink": RATE}], "inter_socket": RATE},
+            "pcie": {
+                "rate": [RATE, RATE],
+                "sockets": [0, 1],
+                "switches": [{"gpus": [[0], [1]], "nics": [[0], [1]], "uplink": RATE}],
+                "inter_socket": RATE,
+            },
             "nics": [{"gpus": [[0], [1]], "rails": [0, 1], "rate": RATE}],
         }
     ],
-    "fabric": {"kind": "rail", "nodes_per_leaf": 2, "oversubscription": 2, "evidence": "assumed", "source": "a guess"},
+    "fabric": {
+        "kind": "rail",
+        "nodes_per_leaf": 2,
+        "oversubscription": 2,
+        "evidence": "assumed",
+        "source": "a guess",
+    },
 }
 
 
@@ -50,7 +61,9 @@ def test_names_with_counts(text: str, nodes: int, gpus: int, name: str) -> None:
     assert (topology.node_count, topology.gpu_count, topology.name) == (nodes, gpus, name)
 
 
-@pytest.mark.parametrize("counts", ["0", "4x9", "x", "99999999999", "", "4x0", "-1", "4x", "1.5", "2x2x2", "٤", " 4", "8193"])
+@pytest.mark.parametrize(
+    "counts", ["0", "4x9", "x", "99999999999", "", "4x0", "-1", "4x", "1.5", "2x2x2", "٤", " 4", "8193"]
+)
 def test_bad_counts(counts: str) -> None:
     """One line that names the text, the allowed counts and an example."""
     with pytest.raises(BadInput, match="1 to 8192 nodes, then perhaps x and 1 to 8 GPUs") as caught:
@@ -86,7 +99,9 @@ def test_a_file_can_be_counted_too(tmp_path: Path) -> None:
 def test_unlike_nodes_are_cut_not_repeated(tmp_path: Path) -> None:
     """Of two unlike nodes one or two can be taken, not three."""
     data = copy.deepcopy(SMALL)
-    data["nodes"].append(copy.deepcopy(data["nodes"][0]) | {"count": 1, "gpus": ["H100-SXM-80GB", "H200-SXM-141GB"]})
+    data["nodes"].append(
+        copy.deepcopy(data["nodes"][0]) | {"count": 1, "gpus": ["H100-SXM-80GB", "H200-SXM-141GB"]}
+    )
     path = write_json(tmp_path / "mixed.json", data)
     assert read_topology(f"{path}:1").node_count == 1
     assert [gpu.model.name for gpu in read_topology(str(path)).gpus][-1] == "H200-SXM-141GB"
@@ -106,7 +121,13 @@ def test_figures_of_a_file() -> None:
 
 def test_a_gpu_model_of_the_file_wins() -> None:
     """gpu_models of the file go before the shipped ones."""
-    own = {"memory": "64 GB", "memory_rate": "1 TB/s", "flops": {"bf16": "500 TFLOP/s"}, "evidence": "read", "source": "nvidia-smi"}
+    own = {
+        "memory": "64 GB",
+        "memory_rate": "1 TB/s",
+        "flops": {"bf16": "500 TFLOP/s"},
+        "evidence": "read",
+        "source": "nvidia-smi",
+    }
     topology = topology_from_dict({**SMALL, "gpu_models": {"H100-SXM-80GB": own}})
     assert topology.gpus[0].model.memory_bytes == 64e9
     assert gpu_model("H100-SXM-80GB").memory_bytes == 80e9
@@ -118,23 +139,74 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "misspelt key": (lambda data: data["nodes"][0].update(nvlnk={}) or data, "unknown key 'nvlnk'"),
     "no nodes": (lambda data: data.update(nodes=[]) or data, "has no nodes"),
     "count of zero": (lambda data: data["nodes"][0].update(count=0) or data, "'count' is 0"),
-    "count of billions": (lambda data: data["nodes"][0].update(count=10**10) or data, "'count' is 10000000000"),
+    "count of billions": (
+        lambda data: data["nodes"][0].update(count=10**10) or data,
+        "'count' is 10000000000",
+    ),
     "a count that is true": (lambda data: data["nodes"][0].update(count=True) or data, "'count' is True"),
-    "gpus of billions": (lambda data: data["nodes"][0]["gpus"].update(count=10**10) or data, "a node has 1 to 128"),
-    "unknown gpu": (lambda data: data["nodes"][0]["gpus"].update(model="H101") or data, "GPU model 'H101' is not known; did you mean"),
-    "gpu that is no text": (lambda data: data["nodes"][0].update(gpus=[1, 2]) or data, "GPU model 1 is not known"),
-    "names for other nodes": (lambda data: data["nodes"][0].update(names=["a"]) or data, "'names' holds 1 entries for 2 nodes"),
-    "rate without source": (lambda data: data["nodes"][0]["nics"][0].update(rate={"value": "1 GB/s", "evidence": "read"}) or data, "'source' is missing"),
-    "rate as number": (lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": 5}) or data, "'value' is 5"),
-    "rate without unit": (lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": "5"}) or data, "cannot read '5'"),
-    "rate of zero": (lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": "0 GB/s"}) or data, "cannot be used"),
-    "unknown evidence": (lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "evidence": "felt"}) or data, "'felt' is not one of"),
-    "gpus that are text": (lambda data: data["nodes"][0]["nics"][0].update(gpus=["0", "1"]) or data, "not a list of whole numbers"),
-    "rails too few": (lambda data: data["nodes"][0]["nics"][0].update(rails=[0]) or data, "need one entry for each"),
-    "nics of switches too few": (lambda data: data["nodes"][0]["pcie"]["switches"][0].update(nics=[[0]]) or data, "lists 1 switches"),
-    "three in a pair": (lambda data: data["nodes"][0].update(nvlink={"kind": "mesh", "pairs": [{"gpus": [[0, 1, 1]], "rate": RATE}]}) or data, "not a pair"),
-    "fabric of another kind": (lambda data: data["fabric"].update(kind="torus") or data, "fabric kind 'torus'"),
-    "endless nodes": (lambda data: data.update(nodes=[data["nodes"][0] | {"count": 40_000}] * 3) or data, "more than 65,536 nodes"),
+    "gpus of billions": (
+        lambda data: data["nodes"][0]["gpus"].update(count=10**10) or data,
+        "a node has 1 to 128",
+    ),
+    "unknown gpu": (
+        lambda data: data["nodes"][0]["gpus"].update(model="H101") or data,
+        "GPU model 'H101' is not known; did you mean",
+    ),
+    "gpu that is no text": (
+        lambda data: data["nodes"][0].update(gpus=[1, 2]) or data,
+        "GPU model 1 is not known",
+    ),
+    "names for other nodes": (
+        lambda data: data["nodes"][0].update(names=["a"]) or data,
+        "'names' holds 1 entries for 2 nodes",
+    ),
+    "rate without source": (
+        lambda data: data["nodes"][0]["nics"][0].update(rate={"value": "1 GB/s", "evidence": "read"}) or data,
+        "'source' is missing",
+    ),
+    "rate as number": (
+        lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": 5}) or data,
+        "'value' is 5",
+    ),
+    "rate without unit": (
+        lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": "5"}) or data,
+        "cannot read '5'",
+    ),
+    "rate of zero": (
+        lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "value": "0 GB/s"}) or data,
+        "cannot be used",
+    ),
+    "unknown evidence": (
+        lambda data: data["nodes"][0]["nics"][0].update(rate={**RATE, "evidence": "felt"}) or data,
+        "'felt' is not one of",
+    ),
+    "gpus that are text": (
+        lambda data: data["nodes"][0]["nics"][0].update(gpus=["0", "1"]) or data,
+        "not a list of whole numbers",
+    ),
+    "rails too few": (
+        lambda data: data["nodes"][0]["nics"][0].update(rails=[0]) or data,
+        "need one entry for each",
+    ),
+    "nics of switches too few": (
+        lambda data: data["nodes"][0]["pcie"]["switches"][0].update(nics=[[0]]) or data,
+        "lists 1 switches",
+    ),
+    "three in a pair": (
+        lambda data: (
+            data["nodes"][0].update(nvlink={"kind": "mesh", "pairs": [{"gpus": [[0, 1, 1]], "rate": RATE}]})
+            or data
+        ),
+        "not a pair",
+    ),
+    "fabric of another kind": (
+        lambda data: data["fabric"].update(kind="torus") or data,
+        "fabric kind 'torus'",
+    ),
+    "endless nodes": (
+        lambda data: data.update(nodes=[data["nodes"][0] | {"count": 40_000}] * 3) or data,
+        "more than 65,536 nodes",
+    ),
 }
 
 
@@ -148,9 +220,20 @@ def test_broken_files(case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-3, 70_000) | st.floats() | st.sampled_from(["400 Gb/s", "switch", "mesh", "rail", "read", "x", ""])
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 70_000)
+    | st.floats()
+    | st.sampled_from(["400 Gb/s", "switch", "mesh", "rail", "read", "x", ""])
+)
 JUNK = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["gpus", "rate", "kind", "count"]), inner), max_leaves=6
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["gpus", "rate", "kind", "count"]), inner)
+    ),
+    max_leaves=6,
 )
 
 

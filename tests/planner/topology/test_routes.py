@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from planner.base import BadInput
 from planner.topology import Topology, read_topology
 from planner.topology.topology import Nic, Node, NvLink, PairLink, Pcie, PcieSwitch
-from tests.planner.machines import GPU, flat_pcie, machine, machines, names, own_nics, pcie_box, rate, switched, two_by_two
+from tests.planner.machines import (
+    GPU,
+    flat_pcie,
+    machine,
+    machines,
+    names,
+    own_nics,
+    pcie_box,
+    rate,
+    switched,
+    two_by_two,
+)
 
 
 def load(topology: Topology, traffic: dict[tuple[int, int], float]) -> dict[str, float]:
@@ -20,7 +31,9 @@ def load(topology: Topology, traffic: dict[tuple[int, int], float]) -> dict[str,
     for pair, size in traffic.items():
         bytes_GG[pair] = size
     bytes_R = topology.resource_bytes(bytes_GG)
-    return {resource.name: float(size) for resource, size in zip(topology.resources, bytes_R, strict=True) if size}
+    return {
+        resource.name: float(size) for resource, size in zip(topology.resources, bytes_R, strict=True) if size
+    }
 
 
 def test_a_gpu_reaches_itself_at_no_cost() -> None:
@@ -39,7 +52,12 @@ def test_a_switch_costs_the_two_ports() -> None:
 def test_another_node_costs_pcie_and_nics() -> None:
     """Between nodes of a flat network: PCIe out, NIC out, NIC in, PCIe in."""
     topology = two_by_two()
-    assert names(topology, topology.route(0, 3)) == ["node0/gpu0/pcie/out", "node0/nic0/out", "node1/nic1/in", "node1/gpu1/pcie/in"]
+    assert names(topology, topology.route(0, 3)) == [
+        "node0/gpu0/pcie/out",
+        "node0/nic0/out",
+        "node1/nic1/in",
+        "node1/gpu1/pcie/in",
+    ]
 
 
 def test_loads_of_a_small_matrix_by_hand() -> None:
@@ -82,7 +100,12 @@ def test_pods_add_a_spine_uplink() -> None:
     """Four nodes, one a leaf, two a pod: only traffic between pods climbs to the core, whose uplink is the leaves' over its ratio."""
     topology = two_by_two("leaf-spine", nodes=4, nodes_per_leaf=1, nodes_per_pod=2, pod_oversubscription=4.0)
     assert names(topology, topology.route(0, 2))[2:-2] == ["leaf0/up", "leaf1/down"]
-    assert names(topology, topology.route(0, 4))[2:-2] == ["leaf0/up", "spine0/up", "spine1/down", "leaf2/down"]
+    assert names(topology, topology.route(0, 4))[2:-2] == [
+        "leaf0/up",
+        "spine0/up",
+        "spine1/down",
+        "leaf2/down",
+    ]
     assert next(r for r in topology.resources if r.name == "spine0/up").rate.bytes_per_s == 50e9
 
 
@@ -91,15 +114,30 @@ def test_pcie_switches_and_sockets() -> None:
     topology = pcie_box()
     assert names(topology, topology.route(0, 1)) == ["node0/gpu0/pcie/out", "node0/gpu1/pcie/in"]
     assert names(topology, topology.route(2, 3)) == ["node0/gpu2/pcie/out", "node0/gpu3/pcie/in"]
-    assert names(topology, topology.route(0, 2)) == ["node0/gpu0/pcie/out", "node0/pcie0/up", "node0/socket0/socket1", "node0/gpu2/pcie/in"]
-    assert names(topology, topology.route(2, 0)) == ["node0/gpu2/pcie/out", "node0/socket1/socket0", "node0/pcie0/down", "node0/gpu0/pcie/in"]
+    assert names(topology, topology.route(0, 2)) == [
+        "node0/gpu0/pcie/out",
+        "node0/pcie0/up",
+        "node0/socket0/socket1",
+        "node0/gpu2/pcie/in",
+    ]
+    assert names(topology, topology.route(2, 0)) == [
+        "node0/gpu2/pcie/out",
+        "node0/socket1/socket0",
+        "node0/pcie0/down",
+        "node0/gpu0/pcie/in",
+    ]
 
 
 def test_two_switches_of_one_socket() -> None:
     """Up one PCIe switch and down the other, and no link between sockets."""
     pcie = Pcie((rate(30),) * 2, (0, 0), (PcieSwitch((0,), rate(25)), PcieSwitch((1,), rate(25))), rate(10))
     topology = machine(Node((GPU, GPU), pcie=pcie))
-    assert names(topology, topology.route(0, 1)) == ["node0/gpu0/pcie/out", "node0/pcie0/up", "node0/pcie1/down", "node0/gpu1/pcie/in"]
+    assert names(topology, topology.route(0, 1)) == [
+        "node0/gpu0/pcie/out",
+        "node0/pcie0/up",
+        "node0/pcie1/down",
+        "node0/gpu1/pcie/in",
+    ]
 
 
 def test_a_nic_on_a_socket_is_reached_through_the_uplink() -> None:
@@ -108,7 +146,10 @@ def test_a_nic_on_a_socket_is_reached_through_the_uplink() -> None:
     topology = machine(Node((GPU,), pcie=pcie, nics=(Nic(rate(50), (0,), socket=1),)), 2)
     out = ["gpu0/pcie/out", "pcie0/up", "socket0/socket1", "nic0/out"]
     back = ["nic0/in", "socket1/socket0", "pcie0/down", "gpu0/pcie/in"]
-    assert names(topology, topology.route(0, 1)) == [*(f"node0/{name}" for name in out), *(f"node1/{name}" for name in back)]
+    assert names(topology, topology.route(0, 1)) == [
+        *(f"node0/{name}" for name in out),
+        *(f"node1/{name}" for name in back),
+    ]
 
 
 def test_a_shared_nic_carries_the_sum() -> None:
@@ -123,7 +164,10 @@ def test_nics_that_serve_the_same_gpu_are_one_resource() -> None:
     """Four NICs of 12.5 for a GPU are one of 50, named after them."""
     node = Node((GPU,), pcie=flat_pcie(1), nics=tuple(Nic(rate(12.5), (0,)) for _ in range(4)))
     nics = [resource for resource in machine(node, 2).resources if resource.tier == "nic"]
-    assert [(nic.name, nic.rate.bytes_per_s) for nic in nics[:2]] == [("node0/nic0+3/out", 50e9), ("node0/nic0+3/in", 50e9)]
+    assert [(nic.name, nic.rate.bytes_per_s) for nic in nics[:2]] == [
+        ("node0/nic0+3/out", 50e9),
+        ("node0/nic0+3/in", 50e9),
+    ]
 
 
 def test_a_bridge_pair_is_direct_and_others_take_pcie() -> None:
@@ -217,7 +261,10 @@ def test_a_thousand_gpus_are_quick() -> None:
 def test_prices_of_pairs_are_the_transpose_of_loads(topology: Topology, seed: int) -> None:
     """Bytes times the price of their route, over all pairs, are loads times the price of their resource, over all resources."""
     drawn = np.random.default_rng(seed)
-    bytes_GG, price_R = drawn.random((topology.gpu_count, topology.gpu_count)), drawn.random(len(topology.resources))
+    bytes_GG, price_R = (
+        drawn.random((topology.gpu_count, topology.gpu_count)),
+        drawn.random(len(topology.resources)),
+    )
     price_GG = topology.routes.pair_prices(price_R)
     assert np.diag(price_GG).tolist() == [0.0] * topology.gpu_count
     assert (bytes_GG * price_GG).sum() == pytest.approx(topology.resource_bytes(bytes_GG) @ price_R)
@@ -228,7 +275,11 @@ def test_the_way_back_is_the_transpose(topology: Topology, seed: int) -> None:
     """Of any matrix, and of views that repeat one row, which need not be written out to be summed."""
     count = topology.gpu_count
     whole_GG = np.random.default_rng(seed).integers(0, 1000, (count, count)).astype(np.float64)
-    for bytes_GG in (whole_GG, np.broadcast_to(whole_GG[:1], (count, count)), np.broadcast_to(whole_GG[:, :1], (count, count))):
+    for bytes_GG in (
+        whole_GG,
+        np.broadcast_to(whole_GG[:1], (count, count)),
+        np.broadcast_to(whole_GG[:, :1], (count, count)),
+    ):
         there_R, back_R = topology.there_and_back(bytes_GG)
         np.testing.assert_array_equal(there_R, topology.resource_bytes(bytes_GG.copy()))
         np.testing.assert_array_equal(back_R, topology.resource_bytes(bytes_GG.T.copy()))

@@ -51,9 +51,15 @@ def test_without_hosts_nodes_must_still_be_hosts() -> None:
     assert compare(planned, SEEN).ok
     assert "which host each node is" in compare(planned, SEEN).unchecked[0]
     alternating = [replace(seat, host=HOSTS[seat.rank % 2]) for seat in SEEN]
-    assert "ranks 0 and 1 belong on one node, and run on hosts node66 and node7" in compare(planned, alternating).mismatches
+    assert (
+        "ranks 0 and 1 belong on one node, and run on hosts node66 and node7"
+        in compare(planned, alternating).mismatches
+    )
     together = [replace(seat, host="node66") for seat in SEEN]
-    assert "ranks 0 and 2 belong on different nodes, and both run on host node66" in compare(planned, together).mismatches
+    assert (
+        "ranks 0 and 2 belong on different nodes, and both run on host node66"
+        in compare(planned, together).mismatches
+    )
 
 
 def test_a_recorded_start_fixes_the_gpus(tmp_path: Path) -> None:
@@ -63,7 +69,10 @@ def test_a_recorded_start_fixes_the_gpus(tmp_path: Path) -> None:
     assert compare(expected, SEEN).ok
     assert not compare(expected, SEEN).unchecked
     swapped = (replace(SEEN[0], uuid="GPU-1"), replace(SEEN[1], uuid="GPU-0"), *SEEN[2:])
-    assert compare(expected, swapped).mismatches == ("rank 0 has GPU GPU-1, expected GPU-0", "rank 1 has GPU GPU-0, expected GPU-1")
+    assert compare(expected, swapped).mismatches == (
+        "rank 0 has GPU GPU-1, expected GPU-0",
+        "rank 1 has GPU GPU-0, expected GPU-1",
+    )
 
 
 def test_a_record_of_another_plan_is_refused(tmp_path: Path) -> None:

@@ -12,18 +12,48 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput
 from planner.topology import Topology, read_topology, topology_from_dict
-from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Rate
-from tests.planner.machines import BY_HAND, GPU, flat_pcie, machine, machines, own_nics, pcie_box, rate, switched, two_by_two
+from planner.topology.topology import (
+    Evidence,
+    Fabric,
+    GpuModel,
+    Island,
+    Nic,
+    Node,
+    NvLink,
+    PairLink,
+    Pcie,
+    PcieSwitch,
+    Rate,
+)
+from tests.planner.machines import (
+    BY_HAND,
+    GPU,
+    flat_pcie,
+    machine,
+    machines,
+    own_nics,
+    pcie_box,
+    rate,
+    switched,
+    two_by_two,
+)
 
 
 def test_ranks_go_node_by_node() -> None:
     """Unequal nodes of 1 and 2 GPUs: node, index and rank of each."""
-    nodes = (Node((GPU,), pcie=flat_pcie(1), nics=own_nics(1)), Node((GPU, GPU), switched([0, 1]), flat_pcie(2), own_nics(2)))
+    nodes = (
+        Node((GPU,), pcie=flat_pcie(1), nics=own_nics(1)),
+        Node((GPU, GPU), switched([0, 1]), flat_pcie(2), own_nics(2)),
+    )
     topology = Topology("unequal", nodes, Fabric("none", BY_HAND), "made up for tests")
     assert (topology.node_count, topology.gpu_count, topology.domain_count) == (2, 3, 2)
     assert topology.node_G.tolist() == [0, 1, 1]
     assert topology.index_G.tolist() == [0, 0, 1]
-    assert [(gpu.rank, gpu.node, gpu.index, gpu.domain) for gpu in topology.gpus] == [(0, 0, 0, 0), (1, 1, 0, 1), (2, 1, 1, 1)]
+    assert [(gpu.rank, gpu.node, gpu.index, gpu.domain) for gpu in topology.gpus] == [
+        (0, 0, 0, 0),
+        (1, 1, 0, 1),
+        (2, 1, 1, 1),
+    ]
 
 
 def test_capacities_are_those_of_the_resources() -> None:
@@ -41,7 +71,9 @@ def test_an_nvl72_rack_is_one_domain_of_72() -> None:
 
 def test_a_mesh_is_one_domain_and_bridges_are_pairs() -> None:
     """Domains follow links, also through a third GPU; a GPU without NVLink is alone."""
-    chain = NvLink("mesh", pairs=(PairLink((2, 3), rate(1)), PairLink((0, 3), rate(1)), PairLink((1, 0), rate(1))))
+    chain = NvLink(
+        "mesh", pairs=(PairLink((2, 3), rate(1)), PairLink((0, 3), rate(1)), PairLink((1, 0), rate(1)))
+    )
     assert machine(Node((GPU,) * 5, chain, flat_pcie(5)), 1).domain_G.tolist() == [0, 0, 0, 0, 1]
     assert read_topology("azure-nc96ads-a100-v4").domain_G.tolist() == [0, 0, 1, 1]
     assert pcie_box().domain_G.tolist() == [0, 1, 2, 3]
@@ -55,7 +87,12 @@ def test_islands_of_a_node_are_domains() -> None:
 def test_quads_of_dgx1v_are_fully_linked() -> None:
     """Inside a quad every pair has NVLink; each GPU has one link to the other quad and six lanes in all."""
     topology = read_topology("dgx-1v")
-    direct = {(i, j) for i in range(8) for j in range(8) if i != j and topology.resources[topology.route(i, j)[0]].tier == "nvlink"}
+    direct = {
+        (i, j)
+        for i in range(8)
+        for j in range(8)
+        if i != j and topology.resources[topology.route(i, j)[0]].tier == "nvlink"
+    }
     assert all((i, j) in direct for quad in (range(4), range(4, 8)) for i in quad for j in quad if i != j)
     assert {(i, j) for i, j in direct if i < 4 <= j} == {(0, 4), (1, 5), (2, 6), (3, 7)}
     for i in range(8):
@@ -64,7 +101,15 @@ def test_quads_of_dgx1v_are_fully_linked() -> None:
 
 def test_select_takes_the_first_of_each_and_keeps_evidence() -> None:
     """Nodes, GPUs, links, switches and NICs are cut; every rate that stays keeps what it rests on."""
-    whole = machine(Node((GPU,) * 4, switched([0, 1], [2, 3]), replace(pcie_box().nodes[0].pcie, inter_socket=rate(10, "read")), own_nics(4, 50)), 3)  # type: ignore[type-var]
+    whole = machine(
+        Node(
+            (GPU,) * 4,
+            switched([0, 1], [2, 3]),
+            replace(pcie_box().nodes[0].pcie, inter_socket=rate(10, "read")),  # type: ignore[type-var]
+            own_nics(4, 50),
+        ),
+        3,
+    )
     part = whole.select(2, 3)
     assert (part.node_count, part.gpu_count) == (2, 6)
     node = part.nodes[0]
@@ -72,12 +117,16 @@ def test_select_takes_the_first_of_each_and_keeps_evidence() -> None:
     assert [nic.gpus for nic in node.nics] == [(0,), (1,), (2,)]
     assert node.pcie is not None
     assert node.pcie.inter_socket == rate(10, "read")
-    assert {resource.name: resource.rate for resource in part.resources}.items() <= {resource.name: resource.rate for resource in whole.resources}.items()
+    assert {resource.name: resource.rate for resource in part.resources}.items() <= {
+        resource.name: resource.rate for resource in whole.resources
+    }.items()
 
 
 def test_select_keeps_a_shared_nic_for_those_who_stay() -> None:
     """One of two GPUs that share a NIC keeps all of it; a mesh without a pair left has no NVLink."""
-    node = Node((GPU, GPU), NvLink("mesh", pairs=(PairLink((0, 1), rate(9)),)), flat_pcie(2), (Nic(rate(5), (0, 1)),))
+    node = Node(
+        (GPU, GPU), NvLink("mesh", pairs=(PairLink((0, 1), rate(9)),)), flat_pcie(2), (Nic(rate(5), (0, 1)),)
+    )
     part = machine(node, 2).select(2, 1).nodes[0]
     assert part.nics[0].gpus == (0,)
     assert part.nvlink == NvLink()
@@ -88,15 +137,31 @@ def test_select_keeps_a_shared_nic_for_those_who_stay() -> None:
 def test_what_is_left_of_a_machine_keeps_its_links(topology: Topology, data: st.DataObject) -> None:
     """Random GPUs lost, of every node one at least left: the others reach each other over the same NVLink ports, PCIe lanes and NICs."""
     ranks = [[gpu.rank for gpu in topology.gpus if gpu.node == node] for node in range(topology.node_count)]
-    stay = sorted(rank for mates in ranks for rank in data.draw(st.lists(st.sampled_from(mates), min_size=1, unique=True)))
+    stay = sorted(
+        rank
+        for mates in ranks
+        for rank in data.draw(st.lists(st.sampled_from(mates), min_size=1, unique=True))
+    )
     if topology.fabric.nvlink_domain_nodes > 1:  # a domain needs a GPU of every node
-        stay = sorted({*stay, *(mates[node.nvlink.islands[0].gpus[0]] for mates, node in zip(ranks, topology.nodes, strict=True))})
+        stay = sorted(
+            {
+                *stay,
+                *(
+                    mates[node.nvlink.islands[0].gpus[0]]
+                    for mates, node in zip(ranks, topology.nodes, strict=True)
+                ),
+            }
+        )
     left = topology.without(set(range(topology.gpu_count)) - set(stay))
     assert [gpu.model for gpu in left.gpus] == [topology.gpus[rank].model for rank in stay]
 
     def links(machine: Topology, i: int, j: int) -> list[tuple[str, float]]:
         path = (machine.resources[index] for index in machine.route(i, j))
-        return [(resource.tier, resource.rate.bytes_per_s) for resource in path if resource.tier in ("nvlink", "pcie", "nic")]
+        return [
+            (resource.tier, resource.rate.bytes_per_s)
+            for resource in path
+            if resource.tier in ("nvlink", "pcie", "nic")
+        ]
 
     for i, old_i in enumerate(stay):
         for j, old_j in enumerate(stay):
@@ -113,7 +178,13 @@ def test_a_nic_stays_on_its_socket_when_the_gpu_beside_it_is_lost() -> None:
     """Two GPUs on two sockets share a NIC beside the first; without it the second still crosses the sockets to the network."""
     node = Node((GPU, GPU), pcie=Pcie((rate(30),) * 2, (0, 1), (), rate(10)), nics=(Nic(rate(12), (0, 1)),))
     left = machine(node, 2).without([0])
-    assert [left.resources[index].tier for index in left.route(0, 1)] == ["pcie", "host", "nic", "nic", "pcie"]
+    assert [left.resources[index].tier for index in left.route(0, 1)] == [
+        "pcie",
+        "host",
+        "nic",
+        "nic",
+        "pcie",
+    ]
 
 
 @pytest.mark.parametrize(("nodes", "gpus"), [(0, None), (3, None), (1, 0), (1, 3)])
@@ -134,7 +205,10 @@ def test_plain_data_reads_back_equal(topology: Topology) -> None:
 @given(st.floats(1e-3, 1e18), st.floats(1e-3, 1e18))
 def test_no_digit_of_a_rate_is_lost(gpu_rate: float, nic_rate: float) -> None:
     """Measured rates have many digits; the text of a file keeps them all."""
-    nics = tuple(Nic(Rate(nic_rate * (gpu + 1), Evidence("measured", "run 1")), (gpu,), gpu, f"mlx5_{gpu}", socket=gpu) for gpu in range(2))
+    nics = tuple(
+        Nic(Rate(nic_rate * (gpu + 1), Evidence("measured", "run 1")), (gpu,), gpu, f"mlx5_{gpu}", socket=gpu)
+        for gpu in range(2)
+    )
     node = Node((GPU, GPU), switched([0, 1], gigabytes_per_s=gpu_rate), flat_pcie(2), nics, "host-a")
     topology = Topology("measured", (node, replace(node, name="host-b")), Fabric("none", BY_HAND), "probe")
     assert topology_from_dict(topology.to_dict()) == topology
@@ -145,14 +219,20 @@ def test_alike_nodes_are_one_entry_of_the_data() -> None:
     data = two_by_two(nodes=1000).to_dict()
     assert [entry["count"] for entry in data["nodes"]] == [1000]
     node = two_by_two().nodes[0]
-    named = Topology("named", (replace(node, name="a"), replace(node, name="b")), Fabric("none", BY_HAND), "x").to_dict()
+    named = Topology(
+        "named", (replace(node, name="a"), replace(node, name="b")), Fabric("none", BY_HAND), "x"
+    ).to_dict()
     assert [entry["names"] for entry in named["nodes"]] == [["a", "b"]]
 
 
 def test_the_digest_follows_every_figure() -> None:
     """Another rate, evidence or name is another digest; the same values give the same."""
     base = two_by_two()
-    changed = [two_by_two(nodes=3), replace(base, name="other"), machine(replace(base.nodes[0], nics=own_nics(2, 51)), 2)]
+    changed = [
+        two_by_two(nodes=3),
+        replace(base, name="other"),
+        machine(replace(base.nodes[0], nics=own_nics(2, 51)), 2),
+    ]
     assert len({topology.digest() for topology in (base, *changed)}) == 4
     assert base.digest() == two_by_two().digest()
 
@@ -198,20 +278,38 @@ def test_peak_rate_falls_back_to_the_wider_type() -> None:
 
 
 BAD_NODES: dict[str, tuple[dict[str, Any], str]] = {
-    "island twice": ({"nvlink": NvLink("switch", (Island((0, 0), (rate(1),) * 2),))}, "GPU 0 is listed twice"),
+    "island twice": (
+        {"nvlink": NvLink("switch", (Island((0, 0), (rate(1),) * 2),))},
+        "GPU 0 is listed twice",
+    ),
     "island of a stranger": ({"nvlink": switched([0, 2])}, "no GPU 2"),
     "island rates": ({"nvlink": NvLink("switch", (Island((0, 1), (rate(1),)),))}, "has 1 rates"),
     "empty island": ({"nvlink": NvLink("switch", (Island((), ()),))}, "lists no GPU"),
     "switch without islands": ({"nvlink": NvLink("switch")}, "goes with islands"),
     "unknown kind": ({"nvlink": NvLink("ring")}, "not one of none, switch, mesh, bridge"),
-    "pair twice": ({"nvlink": NvLink("mesh", pairs=(PairLink((0, 1), rate(1)), PairLink((1, 0), rate(1))))}, "listed twice under NVLink"),
-    "pair with itself": ({"nvlink": NvLink("mesh", pairs=(PairLink((1, 1), rate(1)),))}, "GPU 1 is listed twice"),
+    "pair twice": (
+        {"nvlink": NvLink("mesh", pairs=(PairLink((0, 1), rate(1)), PairLink((1, 0), rate(1))))},
+        "listed twice under NVLink",
+    ),
+    "pair with itself": (
+        {"nvlink": NvLink("mesh", pairs=(PairLink((1, 1), rate(1)),))},
+        "GPU 1 is listed twice",
+    ),
     "pcie rates": ({"pcie": flat_pcie(3)}, "2 GPUs need 2 PCIe rates"),
-    "switch over sockets": ({"pcie": Pcie((rate(1),) * 2, (0, 1), (PcieSwitch((0, 1), rate(1)),))}, "spans several sockets"),
-    "switch of no nic": ({"pcie": Pcie((rate(1),) * 2, (0, 0), (PcieSwitch((0,), rate(1), (4,)),))}, "no NIC 4"),
+    "switch over sockets": (
+        {"pcie": Pcie((rate(1),) * 2, (0, 1), (PcieSwitch((0, 1), rate(1)),))},
+        "spans several sockets",
+    ),
+    "switch of no nic": (
+        {"pcie": Pcie((rate(1),) * 2, (0, 0), (PcieSwitch((0,), rate(1), (4,)),))},
+        "no NIC 4",
+    ),
     "negative socket": ({"pcie": Pcie((rate(1),) * 2, (0, -1))}, "socket -1"),
     "nic of nobody": ({"nics": (Nic(rate(1), ()),)}, "lists no GPU"),
-    "nic in two pools": ({"nics": (Nic(rate(1), (0,)), Nic(rate(1), (0, 1)))}, "GPU 0 uses NICs that serve different GPUs"),
+    "nic in two pools": (
+        {"nics": (Nic(rate(1), (0,)), Nic(rate(1), (0, 1)))},
+        "GPU 0 uses NICs that serve different GPUs",
+    ),
     "pool on two rails": ({"nics": (Nic(rate(1), (0,), 0), Nic(rate(1), (0,), 1))}, "several rails"),
     "negative rail": ({"nics": (Nic(rate(1), (0,), -1),)}, "rail -1"),
     "too many nics": ({"nics": (Nic(rate(1), (0,)),) * 257}, "257 NICs"),

@@ -17,7 +17,9 @@ from planner.solvers.registry import method_names
 from tests.planner.engines.examples import machine
 from tests.planner.small import question
 
-QUICK = [name for name in method_names() if name not in ("auto", "cpsat")]  # the other two run CP-SAT: seconds, not milliseconds
+QUICK = [
+    name for name in method_names() if name not in ("auto", "cpsat")
+]  # the other two run CP-SAT: seconds, not milliseconds
 RULES = ["even", "nearest", "nearest-static", "hashed", "round-robin", "fixed-by-source"]
 
 
@@ -28,13 +30,17 @@ def uneven(draw: st.DrawFn) -> Problem:
     gpus = sum(nodes)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     experts = draw(st.integers(2, 24))
-    slots_per_gpu = draw(st.integers(-(-experts // gpus), min(experts, 6) if -(-experts // gpus) <= 6 else experts))
+    slots_per_gpu = draw(
+        st.integers(-(-experts // gpus), min(experts, 6) if -(-experts // gpus) <= 6 else experts)
+    )
     topology = machine(*nodes)
     if draw(st.booleans()):
         topology = topology.with_speeds({int(rng.integers(gpus)): 0.8})
     counts = (rng.lognormal(0, 1, experts) * 1000).astype(np.int64)
     rule, transport = draw(st.sampled_from(RULES)), draw(st.sampled_from(sorted(TRANSPORTS)))
-    return question(counts, topology, slots_per_gpu, rule, top_k=min(2, experts), tokens_per_rank=64, transport=transport)
+    return question(
+        counts, topology, slots_per_gpu, rule, top_k=min(2, experts), tokens_per_rank=64, transport=transport
+    )
 
 
 @settings(max_examples=60)
@@ -46,7 +52,13 @@ def test_every_method_answers_and_the_laws_hold(problem: Problem, name: str) -> 
     found = cost(problem, placement)
     sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
     assert found.load_LG.sum() == pytest.approx(sent)
-    bound = load_bound(problem.shares_LE, problem.gpus, problem.slots_per_gpu, even=problem.replica_rule == "even", speed_G=problem.speed_G)
+    bound = load_bound(
+        problem.shares_LE,
+        problem.gpus,
+        problem.slots_per_gpu,
+        even=problem.replica_rule == "even",
+        speed_G=problem.speed_G,
+    )
     assert found.busy_LG.max() >= bound.load_L[0] * sent * (1 - 1e-9)
     assert np.isfinite(found.layer_seconds_L).all()
     assert 0 <= found.cross_node_share <= 1

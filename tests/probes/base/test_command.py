@@ -33,7 +33,14 @@ def test_file_that_is_no_program_is_named(tmp_path: Path) -> None:
 
 def test_failure_after_good_output_keeps_it() -> None:
     """Ibstat may print every adapter and then exit with 255: both are told."""
-    output = run([sys.executable, "-c", "import sys; print('CA'); print('ibpanic: gone', file=sys.stderr); sys.exit(255)"], 20)
+    output = run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; print('CA'); print('ibpanic: gone', file=sys.stderr); sys.exit(255)",
+        ],
+        20,
+    )
     assert output.stdout == "CA\n"
     assert output.exit_code == 255
     assert output.fault is not None

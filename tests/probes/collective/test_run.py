@@ -27,7 +27,9 @@ from tests.places import ROOT
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 NO_CLUSTER = unavailable()
-needs_namespaces = pytest.mark.skipif(NO_CLUSTER is not None, reason=f"no emulated cluster here: {NO_CLUSTER}")
+needs_namespaces = pytest.mark.skipif(
+    NO_CLUSTER is not None, reason=f"no emulated cluster here: {NO_CLUSTER}"
+)
 
 SWEEP = Sweep(8 << 20, 64 << 20)
 FAKE = r"""#!{python}
@@ -93,11 +95,18 @@ def with_fake(folder: Path, timeout_seconds: float = 30.0) -> MeasureFacts:
 
 
 @pytest.mark.parametrize(("mode", "date"), [("", "2026-01-15"), ("old", None), ("no-file", None)])
-def test_nccl_tests_is_used_where_it_is(mode: str, date: str | None, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nccl_tests_is_used_where_it_is(
+    mode: str, date: str | None, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With -J and its JSON, without -J where the version has none, and by its text where the file does not come."""
     monkeypatch.setenv("FAKE", mode)
     facts = with_fake(nccl_tests)
-    assert (facts.kind, facts.collective, facts.ranks, facts.hosts) == ("nccl-tests", "alltoall", 4, ("box",) * 4)
+    assert (facts.kind, facts.collective, facts.ranks, facts.hosts) == (
+        "nccl-tests",
+        "alltoall",
+        4,
+        ("box",) * 4,
+    )
     assert [sample.size_bytes for sample in facts.samples if not sample.in_place] == SWEEP.sizes
     assert fit_facts(facts, 3 / 4).bytes_per_s == pytest.approx(30e9, rel=1e-3)
     assert facts.source == "alltoall_perf -b 8388608 -e 67108864 -f 2 -g 4"
@@ -108,9 +117,14 @@ def test_nccl_tests_is_used_where_it_is(mode: str, date: str | None, nccl_tests:
 
 @pytest.mark.parametrize(
     ("mode", "rows", "says"),
-    [("fail-late", 4, "ended with exit code 3; the rows before that are used"), ("hang-later", 3, "did not end within 2 s and was killed; the rows before")],
+    [
+        ("fail-late", 4, "ended with exit code 3; the rows before that are used"),
+        ("hang-later", 3, "did not end within 2 s and was killed; the rows before"),
+    ],
 )
-def test_rows_before_a_fault_are_kept_and_the_fault_is_told(mode: str, rows: int, says: str, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_before_a_fault_are_kept_and_the_fault_is_told(
+    mode: str, rows: int, says: str, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 3 after good output; a hang after three sizes."""
     monkeypatch.setenv("FAKE", mode)
     start = time.monotonic()
@@ -121,9 +135,15 @@ def test_rows_before_a_fault_are_kept_and_the_fault_is_told(mode: str, rows: int
 
 
 @pytest.mark.parametrize(
-    ("mode", "says"), [("hang-at-once", "did not end within 2 s and was killed"), ("no-gpu", "exit code 2.*no CUDA-capable device is detected")]
+    ("mode", "says"),
+    [
+        ("hang-at-once", "did not end within 2 s and was killed"),
+        ("no-gpu", "exit code 2.*no CUDA-capable device is detected"),
+    ],
 )
-def test_without_a_row_there_is_one_line(mode: str, says: str, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_row_there_is_one_line(
+    mode: str, says: str, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hang before the first row, a machine without GPUs."""
     monkeypatch.setenv("FAKE", mode)
     with pytest.raises(BadInput, match=f"(?s)^alltoall_perf -b .*{says}") as caught:
@@ -131,16 +151,23 @@ def test_without_a_row_there_is_one_line(mode: str, says: str, nccl_tests: Path,
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_without_the_program_is_an_error(tmp_path: Path, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_the_program_is_an_error(
+    tmp_path: Path, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was asked for is not replaced by another way in silence; without asking, PATH is looked at."""
-    with pytest.raises(BadInput, match="has no program alltoall_perf, nor has its 'build'; give the folder where nccl-tests was built"):
+    with pytest.raises(
+        BadInput,
+        match="has no program alltoall_perf, nor has its 'build'; give the folder where nccl-tests was built",
+    ):
         collective.measure(SWEEP, nccl_tests=tmp_path)
     assert collective.find_alltoall_perf(nccl_tests / "build") == nccl_tests / "build" / "alltoall_perf"
     monkeypatch.setenv("PATH", str(nccl_tests / "build"))
     assert collective.find_alltoall_perf(None) == nccl_tests / "build" / "alltoall_perf"
     monkeypatch.setenv("PATH", str(tmp_path))
     assert collective.find_alltoall_perf(None) is None
-    with pytest.raises(BadInput, match="alltoall_perf is not run here, since the CPU was asked for; start it under mpirun"):
+    with pytest.raises(
+        BadInput, match="alltoall_perf is not run here, since the CPU was asked for; start it under mpirun"
+    ):
         collective.measure(SWEEP, nccl_tests=nccl_tests, device="cpu")
 
 
@@ -153,7 +180,9 @@ class TestJob:
         assert Sweep(3, 100, 3).sizes == [3, 9, 27, 81]
         assert Sweep(5, 5).sizes == [5]
 
-    @pytest.mark.parametrize("sweep", [(0, 5, 2, 1), (5, 4, 2, 1), (5, 6, 1, 1), (5, 6, 2, 0), (1, 1 << 70, 2, 1)])
+    @pytest.mark.parametrize(
+        "sweep", [(0, 5, 2, 1), (5, 4, 2, 1), (5, 6, 1, 1), (5, 6, 2, 0), (1, 1 << 70, 2, 1)]
+    )
     def test_no_sweep_is_made_of_nonsense(self, sweep: tuple[int, int, int, int]) -> None:
         """Sizes that do not go up, or are too many; no repeat."""
         with pytest.raises(BadInput, match=r"cannot measure|more than the 64"):
@@ -167,7 +196,9 @@ class TestJob:
             ((2, SWEEP, "cpu", 5.0, (0,)), "1 domains are named for 2 ranks"),
         ],
     )
-    def test_no_job_is_made_of_nonsense(self, job: tuple[int, Sweep, str, float, tuple[int, ...] | None], says: str) -> None:
+    def test_no_job_is_made_of_nonsense(
+        self, job: tuple[int, Sweep, str, float, tuple[int, ...] | None], says: str
+    ) -> None:
         """One rank, no time, domains of others."""
         with pytest.raises(BadInput, match=says):
             MeasureJob(*job)
@@ -180,7 +211,11 @@ class TestJob:
 
     def test_scopes_follow_hosts(self) -> None:
         """Two hosts of two: domains, rails, all. A scope that repeats another, or of unlike groups, is not measured."""
-        assert scopes(["a", "a", "b", "b"], None) == {"domain": [[0, 1], [2, 3]], "rail": [[0, 2], [1, 3]], "all": [[0, 1, 2, 3]]}
+        assert scopes(["a", "a", "b", "b"], None) == {
+            "domain": [[0, 1], [2, 3]],
+            "rail": [[0, 2], [1, 3]],
+            "all": [[0, 1, 2, 3]],
+        }
         assert scopes(["a", "a"], None) == {"all": [[0, 1]]}
         assert scopes(["a", "b"], None) == {"all": [[0, 1]]}
         assert scopes(["a", "a", "b"], None) == {"all": [[0, 1, 2]]}
@@ -189,7 +224,10 @@ class TestJob:
     def test_a_size_takes_as_long_as_its_slowest_rank(self) -> None:
         """In the median over repeats: 2 s of (1, 2), (2, 1), (9, 9)."""
         job = MeasureJob(2, Sweep(100, 100), "cpu", 5.0)
-        found = [{"host": "a", "gpu": None, "rows": {"all": [{"size": 100, "seconds": seconds}]}} for seconds in ([1, 2, 9], [2, 1, 9])]
+        found = [
+            {"host": "a", "gpu": None, "rows": {"all": [{"size": 100, "seconds": seconds}]}}
+            for seconds in ([1, 2, 9], [2, 1, 9])
+        ]
         (facts,) = measured(job, found, "x", "2026-01-15")
         assert facts.samples == (Sample(100, 2, 50.0, 25.0, 25.0, in_place=False),)
         assert (facts.kind, facts.hosts, facts.date) == ("torch-gloo", ("a", "a"), "2026-01-15")
@@ -200,8 +238,16 @@ class TestJob:
 def test_two_processes_here_measure_loopback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Started by ourselves, labelled as what it is, nothing left."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    rank, (facts,) = collective.measure(Sweep(1 << 16, 1 << 18, repeats=2), ranks=2, device="cpu", timeout_seconds=60)
-    assert (rank, facts.kind, facts.scope, facts.ranks, len(set(facts.hosts))) == (0, "torch-gloo", "all", 2, 1)
+    rank, (facts,) = collective.measure(
+        Sweep(1 << 16, 1 << 18, repeats=2), ranks=2, device="cpu", timeout_seconds=60
+    )
+    assert (rank, facts.kind, facts.scope, facts.ranks, len(set(facts.hosts))) == (
+        0,
+        "torch-gloo",
+        "all",
+        2,
+        1,
+    )
     assert [sample.size_bytes for sample in facts.samples] == [1 << 16, 1 << 17, 1 << 18]
     assert all(sample.seconds > 0 for sample in facts.samples)
     assert facts.source == "torch.distributed all-to-all over gloo, 2 ranks"
@@ -212,13 +258,20 @@ def test_two_processes_here_measure_loopback(tmp_path: Path, monkeypatch: pytest
 def test_gpus_that_are_not_there_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """None visible, fewer than asked for, another number of ranks started."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(BadInput, match="0 GPUs are visible here; measure at least 2 GPUs, or say --ranks N --device cpu"):
+    with pytest.raises(
+        BadInput, match="0 GPUs are visible here; measure at least 2 GPUs, or say --ranks N --device cpu"
+    ):
         collective.measure_with_torch(SWEEP)
     with pytest.raises(BadInput, match="4 ranks on this machine need as many GPUs, torch sees 0"):
         collective.measure_with_torch(SWEEP, ranks=4, device="cuda")
     with pytest.raises(BadInput, match="device 'tpu' is none of"):
         collective.measure_with_torch(SWEEP, ranks=4, device="tpu")
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+    for name, value in {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(BadInput, match="4 ranks were asked for and 2 were started"):
         collective.measure_with_torch(SWEEP, ranks=4)
@@ -232,9 +285,9 @@ if os.environ.get("FAULT") == os.environ["RANK"]:
 if os.environ.get("FAULT"):
     from probes.ranks import launched as rank_launched
     rank_launched.ROLL_CALL_SECONDS = 1.0
-from planner.errors import BadInput
-from probes.measure.run import measure
-from probes.measure.job import Sweep
+from planner.base import BadInput
+from probes.collective.run import measure
+from probes.collective.job import Sweep
 try:
     rank, facts = measure(Sweep(int(sys.argv[1]), int(sys.argv[2]), 2, 5), device="cpu", timeout_seconds=float(sys.argv[3]))
 except BadInput as error:
@@ -257,7 +310,9 @@ def facts_from(text: str) -> dict[str, MeasureFacts]:
     found = {}
     for entry in json.loads(text):
         entry["samples"] = [Sample(**sample) for sample in entry["samples"]]
-        values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
         found[entry["scope"]] = MeasureFacts(**values)
     return found
 
@@ -270,7 +325,12 @@ def as_topology() -> Topology:
         NvLink("switch", (Island((0, 1), (Rate(2 * INSIDE, line),) * 2),)),
         nics=tuple(Nic(Rate(2 * BETWEEN, line), (gpu,), gpu) for gpu in (0, 1)),
     )
-    return Topology("emulated", (replace(node, name="host0"), replace(node, name="host1")), Fabric("none", line), "made up for tests")
+    return Topology(
+        "emulated",
+        (replace(node, name="host0"), replace(node, name="host1")),
+        Fabric("none", line),
+        "made up for tests",
+    )
 
 
 @needs_torch
@@ -282,12 +342,19 @@ def test_an_emulated_cluster_is_measured_to_its_shaped_rates() -> None:
     assert [one.stdout for one in ended[1:]] == ["", "", ""]
     found = facts_from(ended[0].stdout)
     assert {scope: (one.groups, one.hosts) for scope, one in found.items()} == {
-        scope: (groups, ("host0", "host0", "host1", "host1")) for scope, groups in (("domain", 2), ("rail", 2), ("all", 1))
+        scope: (groups, ("host0", "host0", "host1", "host1"))
+        for scope, groups in (("domain", 2), ("rail", 2), ("all", 1))
     }
-    for scope, shaped, tolerance in (("domain", INSIDE, CPU_BOUND), ("rail", BETWEEN, 0.1), ("all", BETWEEN, 0.1)):
+    for scope, shaped, tolerance in (
+        ("domain", INSIDE, CPU_BOUND),
+        ("rail", BETWEEN, 0.1),
+        ("all", BETWEEN, 0.1),
+    ):
         shares = host_shares(found[scope])
         assert shares is not None
-        assert fit_facts(found[scope], shares.between or shares.inside).bytes_per_s == pytest.approx(shaped, rel=tolerance), scope
+        assert fit_facts(found[scope], shares.between or shares.inside).bytes_per_s == pytest.approx(
+            shaped, rel=tolerance
+        ), scope
     assert bisection_bytes_per_s(found["all"]) == pytest.approx(2 * BETWEEN, rel=0.1)
     topology = apply_measurement(apply_measurement(as_topology(), found["domain"]), found["all"])
     for node in topology.nodes:
@@ -295,7 +362,10 @@ def test_an_emulated_cluster_is_measured_to_its_shaped_rates() -> None:
         assert [rate.evidence.kind for each in rates.values() for rate in each] == ["measured"] * 4
         assert [rate.bytes_per_s for rate in rates["inside"]] == pytest.approx([INSIDE] * 2, rel=CPU_BOUND)
         assert [rate.bytes_per_s for rate in rates["between"]] == pytest.approx([BETWEEN] * 2, rel=0.1)
-        assert "torch-gloo alltoall, 4 ranks on 2 hosts: torch.distributed all-to-all over gloo, 4 ranks, 20" in rates["between"][0].evidence.source
+        assert (
+            "torch-gloo alltoall, 4 ranks on 2 hosts: torch.distributed all-to-all over gloo, 4 ranks, 20"
+            in rates["between"][0].evidence.source
+        )
 
 
 @needs_torch

@@ -25,7 +25,9 @@ from tests.places import ROOT
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 
-def make_job(transport: str = "slot", gpus: int = 4, fault: Fault | None = None, timeout_seconds: float = 60.0) -> DispatchJob:
+def make_job(
+    transport: str = "slot", gpus: int = 4, fault: Fault | None = None, timeout_seconds: float = 60.0
+) -> DispatchJob:
     """8 experts in 12 slots against the contiguous 8, on two nodes; two layers of different load, top 3."""
     plan_LP = np.array([[0, 1, 2, 3, 4, 0, 5, 6, 1, 7, 2, 0], [7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 0]])
     baseline_LP = np.tile(np.arange(8), (2, 1))
@@ -68,7 +70,9 @@ def assert_clean(folder: Path) -> None:
 
 
 def processes_of(folder: Path) -> list[str]:
-    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return [line for line in lines if str(folder) in line]
 
 
@@ -97,7 +101,10 @@ def test_an_expert_sent_to_the_wrong_gpu_is_caught(nothing_left: Path) -> None:
     """One assignment goes to a slot that holds another expert: the holder, the sum, the counts and the bytes all say so."""
     faults = failed(dispatch.run(make_job(gpus=2, fault=Fault(1, "wrong-slot"))))
     assert set(faults) == {"sums", "holders", "assignments", "bytes"}
-    assert re.match(r"layer 3 \(plan\): rank 1 sent expert \d to slot \d+ of GPU \d, which holds expert \d", faults["holders"])
+    assert re.match(
+        r"layer 3 \(plan\): rank 1 sent expert \d to slot \d+ of GPU \d, which holds expert \d",
+        faults["holders"],
+    )
     assert_clean(nothing_left)
 
 
@@ -118,7 +125,9 @@ def test_a_wrong_result_is_caught(nothing_left: Path) -> None:
         ("slow", 12, r"rank 1 is busy in 'check of layer 3 \(plan\)'; the run was ended after 12 s"),
     ],
 )
-def test_a_rank_that_stops_is_named_in_time(kind: str, timeout_seconds: float, says: str, nothing_left: Path) -> None:
+def test_a_rank_that_stops_is_named_in_time(
+    kind: str, timeout_seconds: float, says: str, nothing_left: Path
+) -> None:
     """Killed, stopped and slow: one line with rank and phase, within the timeout and the seconds to clean up, and no process left."""
     start = time.monotonic()
     with pytest.raises(dispatch.RunFailed, match=says) as caught:
@@ -159,7 +168,9 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     save(make_job(gpus=2, fault=Fault(0, "slow")), tmp_path / "given.npz")
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "given.npz"), str(inner)], cwd=ROOT)
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "given.npz"), str(inner)], cwd=ROOT
+    )
     deadline = time.monotonic() + 40
     while not any(b"check of" in file.read_bytes() for file in inner.glob("*/rank-0")):
         assert time.monotonic() < deadline, "the ranks did not start"
@@ -181,7 +192,11 @@ def start_rank(folder: Path, *before: str, **environment: str) -> "subprocess.Po
     """The program as a launcher on a cluster starts it."""
     command = [sys.executable, *before, str(folder / "program.py"), str(folder / "given.npz"), str(folder)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), **environment}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), **environment},
     )
 
 
@@ -190,7 +205,14 @@ def test_under_torchrun_each_process_is_a_rank(tmp_path: Path) -> None:
     """Rank 0 alone speaks; the two nodes of the plan on one host are noticed."""
     save(make_job("node", gpus=2), tmp_path / "given.npz")
     (tmp_path / "program.py").write_text(PROGRAM)
-    torchrun = start_rank(tmp_path, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--nproc-per-node=2")
+    torchrun = start_rank(
+        tmp_path,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr=127.0.0.1",
+        "--nproc-per-node=2",
+    )
     out, err = torchrun.communicate(timeout=60)
     assert torchrun.returncode == 0, err
     assert out.startswith("True")
@@ -206,7 +228,10 @@ def test_a_stopped_rank_that_others_launched_is_named(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    ranks = [start_rank(tmp_path, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in range(2)]
+    ranks = [
+        start_rank(tmp_path, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        for rank in range(2)
+    ]
     try:
         out, err = ranks[0].communicate(timeout=60)
         assert ranks[0].returncode == 2, err
@@ -255,6 +280,9 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_too_many_ranks_for_the_memory_are_refused() -> None:
     """72 ranks do not fit into 8 GB; 32 do."""
-    with pytest.raises(BadInput, match=r"72 ranks need about 18\.0 GB.*at most 32 GPUs, or start validate on the cluster with torchrun"):
+    with pytest.raises(
+        BadInput,
+        match=r"72 ranks need about 18\.0 GB.*at most 32 GPUs, or start validate on the cluster with torchrun",
+    ):
         ranks.check_memory(72, 8e9)
     ranks.check_memory(32, 8e9)

@@ -13,7 +13,9 @@ from probes.dispatch.job import LARGEST_TOP_K, Fault, load, predict, save
 from tests.probes.dispatch_jobs import make_job
 
 
-@pytest.mark.parametrize(("transport", "record_bytes"), [("slot", 128 + 4 * 5), ("rank", 128 + 4 * 8), ("allgather", 128 + 4 * 8)])
+@pytest.mark.parametrize(
+    ("transport", "record_bytes"), [("slot", 128 + 4 * 5), ("rank", 128 + 4 * 8), ("allgather", 128 + 4 * 8)]
+)
 def test_prediction_by_hand(transport: str, record_bytes: int) -> None:
     """Ten tokens to each GPU: 64 bf16 elements, two int32 of origin and three for each assignment; back come the elements alone."""
     prediction = predict(make_job(transport), "plan", 0)
@@ -33,7 +35,9 @@ def test_prediction_of_two_hops_by_hand() -> None:
 
 def test_plan_and_baseline_get_the_same_tokens_and_the_seed_decides() -> None:
     """Tokens depend on seed, layer and source alone; the sides' slots hold just those experts."""
-    job = replace(make_job(), baseline_expert_LP=np.array([[1, 0]]), baseline_share_LSP=np.ones((1, 1, 2)), top_k=1)
+    job = replace(
+        make_job(), baseline_expert_LP=np.array([[1, 0]]), baseline_share_LSP=np.ones((1, 1, 2)), top_k=1
+    )
     experts_TK = job.experts_TK(0, 1)
     for side in ("plan", "baseline"):
         assert (job.sides[side].expert_LP[0][job.slots_TK(side, 0, 1)] == experts_TK).all()
@@ -47,7 +51,9 @@ def test_an_engine_that_makes_no_draw_picks_for_itself(rule: str) -> None:
     expert_P = np.array([0, 1, 0, 1])
     job = replace(make_job(), expert_LP=expert_P[None], share_LSP=np.full((1, 1, 4), 0.5), replica_rule=rule)
     for source in (0, 1):
-        assert (job.slots_TK("plan", 0, source) == CHOICES[rule](job.experts_TK(0, source), expert_P, source, 2)).all()
+        assert (
+            job.slots_TK("plan", 0, source) == CHOICES[rule](job.experts_TK(0, source), expert_P, source, 2)
+        ).all()
     assert (job.slots_TK("plan", 0, 1) != replace(job, replica_rule="even").slots_TK("plan", 0, 1)).any()
 
 

@@ -52,12 +52,36 @@ def test_seconds_are_the_slowest_rank_then_the_median() -> None:
     [
         ({"wrong_sums": ["token 3"]}, "sums", "layer 4 (plan): token 3"),
         ({"misplaced": "slot 1"}, "holders", "layer 4 (plan): slot 1"),
-        ({"received": [[0, 1, 10], [1, 1, 9]]}, "assignments", "layer 4 (plan): rank 1 sent expert 1 to GPU 1 9 times, predicted 10"),
-        ({"received": [[0, 1, 10]]}, "assignments", "layer 4 (plan): rank 1 sent expert 1 to GPU 1 0 times, predicted 10"),
-        ({"sent_bytes_G": [1480, 1481]}, "bytes", "layer 4 (plan): dispatch, sent: rank 1 to rank 1 1,481 bytes, predicted 1,480"),
-        ({"received_bytes_G": [0, 1480]}, "bytes", "layer 4 (plan): dispatch, received: rank 0 to rank 1 0 bytes, predicted 1,480"),
-        ({"sent_back_bytes_G": [1, 1280]}, "bytes", "layer 4 (plan): combine, sent: rank 1 to rank 0 1 bytes, predicted 1,280"),
-        ({"received_back_bytes_G": [1, 1280]}, "bytes", "layer 4 (plan): combine, received: rank 0 to rank 1 1 bytes, predicted 1,280"),
+        (
+            {"received": [[0, 1, 10], [1, 1, 9]]},
+            "assignments",
+            "layer 4 (plan): rank 1 sent expert 1 to GPU 1 9 times, predicted 10",
+        ),
+        (
+            {"received": [[0, 1, 10]]},
+            "assignments",
+            "layer 4 (plan): rank 1 sent expert 1 to GPU 1 0 times, predicted 10",
+        ),
+        (
+            {"sent_bytes_G": [1480, 1481]},
+            "bytes",
+            "layer 4 (plan): dispatch, sent: rank 1 to rank 1 1,481 bytes, predicted 1,480",
+        ),
+        (
+            {"received_bytes_G": [0, 1480]},
+            "bytes",
+            "layer 4 (plan): dispatch, received: rank 0 to rank 1 0 bytes, predicted 1,480",
+        ),
+        (
+            {"sent_back_bytes_G": [1, 1280]},
+            "bytes",
+            "layer 4 (plan): combine, sent: rank 1 to rank 0 1 bytes, predicted 1,280",
+        ),
+        (
+            {"received_back_bytes_G": [1, 1280]},
+            "bytes",
+            "layer 4 (plan): combine, received: rank 0 to rank 1 1 bytes, predicted 1,280",
+        ),
     ],
 )
 def test_one_wrong_number_fails_its_check_alone(change: dict[str, Any], check: str, says: str) -> None:

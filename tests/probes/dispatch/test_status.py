@@ -14,7 +14,15 @@ from tests.places import ROOT
 RANK = "import sys, time, pathlib; from probes.ranks.status import FileStatus; FileStatus(pathlib.Path(sys.argv[1]), 1).enter('dispatch'); time.sleep(60)"
 
 
-def place(rank: int, step: int = 1, *, waiting: bool = True, alive: bool = True, stopped: bool = False, phase: str = "dispatch") -> Place:
+def place(
+    rank: int,
+    step: int = 1,
+    *,
+    waiting: bool = True,
+    alive: bool = True,
+    stopped: bool = False,
+    phase: str = "dispatch",
+) -> Place:
     return Place(rank, 0, step, waiting, phase, alive, stopped)
 
 
@@ -24,7 +32,14 @@ def test_phases_and_waiting_are_read_back(tmp_path: Path) -> None:
     status.enter("dispatch of layer 3 (plan)")
     status.wait(waiting=True)
     (seen,) = read_places(tmp_path, 4)
-    assert (seen.rank, seen.pid, seen.step, seen.waiting, seen.phase, seen.alive) == (2, os.getpid(), 1, True, "dispatch of layer 3 (plan)", True)
+    assert (seen.rank, seen.pid, seen.step, seen.waiting, seen.phase, seen.alive) == (
+        2,
+        os.getpid(),
+        1,
+        True,
+        "dispatch of layer 3 (plan)",
+        True,
+    )
     status.enter("combine")
     assert not read_places(tmp_path, 4)[0].waiting
 
@@ -39,7 +54,9 @@ def test_a_killed_process_is_seen_dead_and_a_stopped_one_stopped(tmp_path: Path)
         wait_for(lambda: read_places(tmp_path, 2)[0].stopped)
         assert read_places(tmp_path, 2)[0].text == "rank 1 is stopped (SIGSTOP) in 'dispatch'"
         kill(read_places(tmp_path, 2))
-        wait_for(lambda: [seen.text for seen in dead(read_places(tmp_path, 2))] == ["rank 1 ended in 'dispatch'"])
+        wait_for(
+            lambda: [seen.text for seen in dead(read_places(tmp_path, 2))] == ["rank 1 ended in 'dispatch'"]
+        )
         kill(read_places(tmp_path, 2))  # a dead rank's process id is never signalled again
     finally:
         process.kill()
@@ -49,14 +66,21 @@ def test_a_killed_process_is_seen_dead_and_a_stopped_one_stopped(tmp_path: Path)
 def test_the_dead_come_first_then_the_stopped_then_the_busy() -> None:
     """Four pictures of the same stop."""
     assert [seen.rank for seen in laggards([place(0), place(1, alive=False), place(2, stopped=True)])] == [1]
-    assert [seen.rank for seen in laggards([place(0), place(1, waiting=False), place(2, stopped=True)])] == [2]
+    assert [seen.rank for seen in laggards([place(0), place(1, waiting=False), place(2, stopped=True)])] == [
+        2
+    ]
     assert [seen.rank for seen in laggards([place(0), place(1, waiting=False), place(2)])] == [1]
-    assert [seen.rank for seen in laggards([place(0, step=2, waiting=False), place(1), place(2, step=2)])] == [1]
+    assert [
+        seen.rank for seen in laggards([place(0, step=2, waiting=False), place(1), place(2, step=2)])
+    ] == [1]
 
 
 def test_ranks_that_are_done_are_never_named() -> None:
     """And where all of the others wait, all are named."""
-    assert [seen.rank for seen in laggards([place(0, alive=False, phase="done"), place(1), place(2)])] == [1, 2]
+    assert [seen.rank for seen in laggards([place(0, alive=False, phase="done"), place(1), place(2)])] == [
+        1,
+        2,
+    ]
     assert laggards([place(0, alive=False, phase="done")]) == []
 
 

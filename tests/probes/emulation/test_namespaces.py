@@ -50,7 +50,12 @@ def test_ranks_sit_on_their_hosts() -> None:
     """Two hosts of two ranks, each with its host's name and the place that a launcher would tell it."""
     with emulated(2, 2, 100e6, 25e6) as cluster:
         ended = cluster.run([sys.executable, "-c", WHO], 20)
-    assert [one.stdout.split() for one in ended] == [["host0", "0", "4", "0"], ["host0", "1", "4", "1"], ["host1", "2", "4", "0"], ["host1", "3", "4", "1"]]
+    assert [one.stdout.split() for one in ended] == [
+        ["host0", "0", "4", "0"],
+        ["host0", "1", "4", "1"],
+        ["host1", "2", "4", "0"],
+        ["host1", "3", "4", "1"],
+    ]
     assert [one.exit_code for one in ended] == [0, 0, 0, 0]
 
 
@@ -61,8 +66,15 @@ def test_links_have_the_rates_they_were_given() -> None:
     with emulated(2, 2, 40e6, 10e6) as cluster:
         ended = cluster.run([sys.executable, "-c", TRANSFER, str(size)], 40)
     assert [one.exit_code for one in ended] == [0, 0, 0, 0], [one.stderr for one in ended]
-    rates = {address: size / float(seconds) for address, seconds in (line.split() for line in ended[0].stdout.splitlines())}
-    assert rates == {"10.77.0.2": pytest.approx(40e6, rel=0.1), "10.77.1.1": pytest.approx(10e6, rel=0.1), "10.77.1.2": pytest.approx(10e6, rel=0.1)}
+    rates = {
+        address: size / float(seconds)
+        for address, seconds in (line.split() for line in ended[0].stdout.splitlines())
+    }
+    assert rates == {
+        "10.77.0.2": pytest.approx(40e6, rel=0.1),
+        "10.77.1.1": pytest.approx(10e6, rel=0.1),
+        "10.77.1.2": pytest.approx(10e6, rel=0.1),
+    }
 
 
 @needs_namespaces
@@ -82,7 +94,11 @@ def left_over() -> str:
     links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
     helpers = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     ours = [line for line in helpers.splitlines() if "mkdir /run/netns" in line or line == "cat"]
-    return names + "".join(line for line in links.splitlines() if line.startswith(("fabric", "port"))) + "".join(ours)
+    return (
+        names
+        + "".join(line for line in links.splitlines() if line.startswith(("fabric", "port")))
+        + "".join(ours)
+    )
 
 
 @needs_namespaces
@@ -90,7 +106,10 @@ def test_nothing_is_left_after_the_block() -> None:
     """Nor while it lasts does the machine itself have namespaces or links more."""
     before = left_over()
     with emulated(2, 1, 100e6, 100e6):
-        assert subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout in before
+        assert (
+            subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+            in before
+        )
     assert left_over() == before
 
 
@@ -120,7 +139,9 @@ def _state(pid: int) -> str:
 @needs_namespaces
 def test_an_ordinary_user_can_do_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a user namespace of its own, which is what we make unless we are root."""
-    if subprocess.run(["unshare", "--user", "--map-root-user", "--net", "--mount", "true"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", "--mount", "true"], capture_output=True, check=False
+    ).returncode:
         pytest.skip("this system allows users no namespaces")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with emulated(2, 1, 100e6, 100e6) as cluster:
@@ -131,7 +152,11 @@ def test_an_ordinary_user_can_do_it_too(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     ("hosts", "ranks", "inside", "says"),
-    [(0, 2, 1e8, "cannot emulate 0 hosts of 2 ranks"), (2, 99, 1e8, "cannot emulate 2 hosts of 99 ranks"), (2, 2, float("nan"), "cannot shape links to nan")],
+    [
+        (0, 2, 1e8, "cannot emulate 0 hosts of 2 ranks"),
+        (2, 99, 1e8, "cannot emulate 2 hosts of 99 ranks"),
+        (2, 2, float("nan"), "cannot shape links to nan"),
+    ],
 )
 def test_what_cannot_be_emulated_is_refused(hosts: int, ranks: int, inside: float, says: str) -> None:
     """Before anything is started."""
@@ -146,7 +171,10 @@ def test_where_namespaces_are_refused_it_says_so(monkeypatch: pytest.MonkeyPatch
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with (
-        pytest.raises(BadInput, match=r"allows no network namespaces \(unshare: unshare failed: Operation not permitted\); try as root"),
+        pytest.raises(
+            BadInput,
+            match=r"allows no network namespaces \(unshare: unshare failed: Operation not permitted\); try as root",
+        ),
         emulated(1, 1, 1e8, 1e8),
     ):
         pass

@@ -35,7 +35,11 @@ def test_rails_are_seen_over_several_groups() -> None:
 def test_all_nics_on_one_leaf_are_leaf_spine() -> None:
     """Top of rack: two NICs of a host on the same leaf."""
     fabric = SmallFabric(groups=2, hosts=2, rails=1, spines=1)
-    second = [(f"{one.split()[0]} mlx5_1", port, leaf, far + 20) for one, port, leaf, far in fabric.links() if " " in one]
+    second = [
+        (f"{one.split()[0]} mlx5_1", port, leaf, far + 20)
+        for one, port, leaf, far in fabric.links()
+        if " " in one
+    ]
 
     class Doubled(SmallFabric):
         def links(self) -> list[tuple[str, int, str, int]]:
@@ -63,7 +67,10 @@ def test_oversubscription_is_down_over_up() -> None:
 
 def test_host_without_a_name_counts_for_bandwidth_only() -> None:
     """An unnamed adapter loads its leaf, but is not one more host on it."""
-    facts = ibnetdiscover.read(text_of(SmallFabric(hosts=4, rails=1)).replace('"node0003 mlx5_0"', '"MT4129 ConnectX7"').encode(), "net")[0]
+    facts = ibnetdiscover.read(
+        text_of(SmallFabric(hosts=4, rails=1)).replace('"node0003 mlx5_0"', '"MT4129 ConnectX7"').encode(),
+        "net",
+    )[0]
     found = shape_of(facts)
     assert found.hosts_by_leaf == {"leaf-0-0": 3, "leaf-1-0": 4}
     assert found.oversubscription["leaf-0-0"] == 2.0
@@ -100,7 +107,9 @@ def test_swapped_cables_of_one_host_are_named() -> None:
     """Two NICs of one host on each other's leaf, among many that are right: still rails, and the host is named."""
     fabric = SmallFabric(groups=2, hosts=8, rails=2)
     links = [
-        (one, port, {"leaf-0-0": "leaf-0-1", "leaf-0-1": "leaf-0-0"}[other], far + 50) if one.startswith("node0003") else (one, port, other, far)
+        (one, port, {"leaf-0-0": "leaf-0-1", "leaf-0-1": "leaf-0-0"}[other], far + 50)
+        if one.startswith("node0003")
+        else (one, port, other, far)
         for one, port, other, far in fabric.links()
     ]
     found = shape(fabric, links)
@@ -111,7 +120,9 @@ def test_swapped_cables_of_one_host_are_named() -> None:
 
 def test_hosts_cabled_in_many_ways_have_no_shape() -> None:
     """Half the hosts on one leaf, half across two: said, not guessed."""
-    ports = tuple(PortFact(f"h{n}", f"mlx5_{i}", "a" if n % 2 else "ab"[i]) for n in range(8) for i in range(2))
+    ports = tuple(
+        PortFact(f"h{n}", f"mlx5_{i}", "a" if n % 2 else "ab"[i]) for n in range(8) for i in range(2)
+    )
     found = shape_of(FabricFacts("x", "ibnetdiscover", "imported", ports))
     assert found.kind is None
     assert any("cabled in 2 ways" in sentence for sentence in found.unknown)
@@ -126,15 +137,27 @@ def test_disconnected_hosts_are_unreachable() -> None:
 def test_tree_without_rates_says_what_it_cannot_tell() -> None:
     """Slurm: leaves and hosts, no NICs, no oversubscription."""
     ports = tuple(PortFact(f"n{n}", None, f"leaf{n // 2}") for n in range(4))
-    found = shape_of(FabricFacts("x", "slurm-tree", "imported", ports, uplinks={("leaf0", "root"): 0, ("leaf1", "root"): 0}))
-    assert (found.kind, found.nodes_per_leaf, found.nics_per_host, found.worst_oversubscription) == ("leaf-spine", 2, None, None)
+    found = shape_of(
+        FabricFacts(
+            "x", "slurm-tree", "imported", ports, uplinks={("leaf0", "root"): 0, ("leaf1", "root"): 0}
+        )
+    )
+    assert (found.kind, found.nodes_per_leaf, found.nics_per_host, found.worst_oversubscription) == (
+        "leaf-spine",
+        2,
+        None,
+        None,
+    )
     assert len(found.unknown) == 2
 
 
 def test_leaf_with_another_number_of_hosts_is_named() -> None:
     """A cut file or a half-filled rack: said either way."""
     ports = tuple(PortFact(f"n{n}", None, f"leaf{n // 4}") for n in range(9))
-    assert any("most leaves have 4 hosts; others: leaf2 1" in warning for warning in shape_of(FabricFacts("x", "slurm-tree", "imported", ports)).warnings)
+    assert any(
+        "most leaves have 4 hosts; others: leaf2 1" in warning
+        for warning in shape_of(FabricFacts("x", "slurm-tree", "imported", ports)).warnings
+    )
 
 
 def test_no_ports_have_no_shape() -> None:
@@ -149,6 +172,8 @@ def test_hosts_are_named_by_guid(host: str | None) -> None:
     facts = facts_of(SmallFabric())
     port = facts.ports[0]
     anonymous = replace(facts, ports=(replace(port, host=f"guid:{port.guid}", nic=None), *facts.ports[1:]))
-    named = name_hosts(anonymous, [HostFacts("x", "ibstat", "imported", host, nics=(NicFact("mlx5_3", guid=port.guid),))])
+    named = name_hosts(
+        anonymous, [HostFacts("x", "ibstat", "imported", host, nics=(NicFact("mlx5_3", guid=port.guid),))]
+    )
     found = next(p for p in named.ports if p.guid == port.guid)
     assert (found.host, found.nic) == (("node7", "mlx5_3") if host else (f"guid:{port.guid}", None))

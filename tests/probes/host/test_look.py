@@ -23,10 +23,26 @@ def test_eight_gpus_with_an_adapter_each(host: FakeHost, install_nvml: Install) 
     switched_pci(host)
     install_nvml(switched(H100, 18))
     facts = probe_host(host.root / "sys")
-    assert (facts.host, facts.platform, facts.kind, facts.evidence) == ("node7", "Example Systems GX-8", "probe", "read")
+    assert (facts.host, facts.platform, facts.kind, facts.evidence) == (
+        "node7",
+        "Example Systems GX-8",
+        "probe",
+        "read",
+    )
     assert (facts.domains, facts.nvlink_kind) == ((tuple(range(8)),), "switch")
-    assert [(nic.name, nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [(f"mlx5_{index}", 50e9, True) for index in range(8)]
-    assert [facts.nic_paths[0, nic] for nic in range(8)] == ["PIX", "PIX", "NODE", "NODE", "SYS", "SYS", "SYS", "SYS"]
+    assert [(nic.name, nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [
+        (f"mlx5_{index}", 50e9, True) for index in range(8)
+    ]
+    assert [facts.nic_paths[0, nic] for nic in range(8)] == [
+        "PIX",
+        "PIX",
+        "NODE",
+        "NODE",
+        "SYS",
+        "SYS",
+        "SYS",
+        "SYS",
+    ]
     assert [facts.nic_paths[6, nic] for nic in (0, 4, 6, 7)] == ["SYS", "NODE", "PIX", "PIX"]
     assert facts.warnings == ()
 
@@ -48,9 +64,14 @@ def test_switches_below_a_switch_and_a_shared_root_complex(host: FakeHost, insta
 
 
 @pytest.mark.parametrize(("gpu_numa", "nic_numa", "path"), [(1, 1, "NODE"), (0, 1, "SYS"), (-1, 0, None)])
-def test_flat_pci_of_a_virtual_machine(host: FakeHost, install_nvml: Install, gpu_numa: int, nic_numa: int, path: str | None) -> None:
+def test_flat_pci_of_a_virtual_machine(
+    host: FakeHost, install_nvml: Install, gpu_numa: int, nic_numa: int, path: str | None
+) -> None:
     """Every device has a root complex of its own: NUMA nodes tell, or nothing does and that is said."""
-    install_nvml({key: value for key, value in bare(H100, 1).items() if "numa" not in key} | {"gpu.*.virtualization": 1, "gpu.0.pci": "0001:00:00.0"})
+    install_nvml(
+        {key: value for key, value in bare(H100, 1).items() if "numa" not in key}
+        | {"gpu.*.virtualization": 1, "gpu.0.pci": "0001:00:00.0"}
+    )
     host.device("LNXSYSTM:00/VMBUS:00/aa-01/pci0001:00/0001:00:00.0", numa=gpu_numa)
     host.adapter("mlx5_ib0", "LNXSYSTM:00/VMBUS:00/bb-02/pci0101:00/0101:00:00.0", numa=nic_numa)
     facts = probe_host(host.root)
@@ -62,7 +83,10 @@ def test_flat_pci_of_a_virtual_machine(host: FakeHost, install_nvml: Install, gp
 
 def test_one_root_complex_of_a_virtual_machine_is_no_nearness(host: FakeHost, install_nvml: Install) -> None:
     """A virtual machine that puts every device below one root complex does not say PHB."""
-    install_nvml({key: value for key, value in bare(H100, 1).items() if "numa" not in key} | {"gpu.*.virtualization": 1})
+    install_nvml(
+        {key: value for key, value in bare(H100, 1).items() if "numa" not in key}
+        | {"gpu.*.virtualization": 1}
+    )
     host.device(f"pci0000:00/{pci(0)}")
     host.adapter("mlx5_0", "pci0000:00/0000:00:07.0")
     assert probe_host(host.root).nic_paths == {}
@@ -80,13 +104,22 @@ def test_fewer_gpus_than_the_kernel_lists(host: FakeHost, install_nvml: Install)
     """A cgroup that shows one GPU of eight must not pass for a machine of one."""
     switched_pci(host)
     install_nvml(bare(H100, 1))
-    assert probe_host(host.root).warnings[-1].startswith("PCI lists 8 NVIDIA GPUs and NVML shows 1: this container, cgroup or job sees a part of them")
+    assert (
+        probe_host(host.root)
+        .warnings[-1]
+        .startswith(
+            "PCI lists 8 NVIDIA GPUs and NVML shows 1: this container, cgroup or job sees a part of them"
+        )
+    )
 
 
 def test_machine_is_of_the_running_kernel(tmp_path: Path, install_nvml: Install) -> None:
     """Two hosts of one name have different machines; the same host has the same one each time."""
     install_nvml(bare(H100, 1))
-    one, two = fake_host(tmp_path / "one", "localhost", "a" * 36), fake_host(tmp_path / "two", "localhost", "b" * 36)
+    one, two = (
+        fake_host(tmp_path / "one", "localhost", "a" * 36),
+        fake_host(tmp_path / "two", "localhost", "b" * 36),
+    )
     seen = [probe_host(host.root).machine for host in (one, two, one)]
     assert seen[0] == seen[2] != seen[1]
     assert seen[0] is not None
@@ -109,8 +142,14 @@ def test_no_nvml(host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"init": "!9"}, r"^no GPU that can be asked: NVML is installed and the driver is not loaded .*modprobe nvidia.*'moeplan import'"),
-        ({"init": "!18"}, r"^the NVML library and the kernel driver are of different versions \(kernel driver 570\.86\.15;.*reboot after a driver upgrade"),
+        (
+            {"init": "!9"},
+            r"^no GPU that can be asked: NVML is installed and the driver is not loaded .*modprobe nvidia.*'moeplan import'",
+        ),
+        (
+            {"init": "!18"},
+            r"^the NVML library and the kernel driver are of different versions \(kernel driver 570\.86\.15;.*reboot after a driver upgrade",
+        ),
         ({"init": "!4"}, r"^NVML gives no permission to ask the GPUs .*/dev/nvidia\*"),
         ({"init": "!999"}, r"^no GPU that can be asked: NVML says unknown error \(code 999; "),
         ({"count": 0}, r"^the NVIDIA driver is loaded and shows no GPU \(PCI lists 0 NVIDIA GPUs\)"),
@@ -118,7 +157,10 @@ def test_no_nvml(host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 )
 def test_nvml_that_says_no(host: FakeHost, install_nvml: Install, profile: Profile, said: str) -> None:
     """Each reason has its own remedy, in one line."""
-    host.file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Release Build")
+    host.file(
+        "proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Release Build",
+    )
     install_nvml(profile)
     with pytest.raises(BadInput, match=said) as fault:
         probe_host(host.root)

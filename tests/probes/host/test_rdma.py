@@ -27,7 +27,15 @@ def test_adapter_has_rate_state_place_and_guid(tmp_path: Path) -> None:
     """Everything of one active port; the PCI path is what affinity is computed from, the GUID what ibnetdiscover shows."""
     facts = read(tmp_path, Adapter("mlx5_0"))
     (nic,) = facts.nics
-    assert (nic.name, nic.device, nic.rate_bytes_per_s, nic.link_layer, nic.up, nic.numa, nic.model) == ("mlx5_0", None, 50e9, "InfiniBand", True, 0, "MT4129")
+    assert (nic.name, nic.device, nic.rate_bytes_per_s, nic.link_layer, nic.up, nic.numa, nic.model) == (
+        "mlx5_0",
+        None,
+        50e9,
+        "InfiniBand",
+        True,
+        0,
+        "MT4129",
+    )
     assert nic.pci == "0000:1b:00.0"
     assert nic.pci_path == "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:1b:00.0"
     assert nic.guid == "000000000002001b"
@@ -71,8 +79,14 @@ def test_two_ports_are_two_nics(tmp_path: Path) -> None:
     ("adapter", "fault"),
     [
         (Adapter("mlx5_0", widths=("8", "16")), "mlx5_0: PCIe width is 8 lanes where card and slot allow 16"),
-        (Adapter("mlx5_0", speeds=("16.0 GT/s PCIe", "32.0 GT/s PCIe")), "mlx5_0: PCIe speed is 16 GT/s where card and slot allow 32"),
-        (Adapter("mlx5_0", speeds=("16.0 GT/s PCIe", "16.0 GT/s PCIe")), "mlx5_0: its PCIe link (16 GT/s x16 = 256 Gb/s) is slower than its port (400 Gb/s)"),
+        (
+            Adapter("mlx5_0", speeds=("16.0 GT/s PCIe", "32.0 GT/s PCIe")),
+            "mlx5_0: PCIe speed is 16 GT/s where card and slot allow 32",
+        ),
+        (
+            Adapter("mlx5_0", speeds=("16.0 GT/s PCIe", "16.0 GT/s PCIe")),
+            "mlx5_0: its PCIe link (16 GT/s x16 = 256 Gb/s) is slower than its port (400 Gb/s)",
+        ),
     ],
 )
 def test_slow_pcie_link_is_a_fault(tmp_path: Path, adapter: Adapter, fault: str) -> None:
@@ -97,9 +111,14 @@ def test_acs_redirect_at_a_switch_is_a_fault(tmp_path: Path) -> None:
     """Redirection at a bridge between root port and card; at the root port it costs nothing that the root complex would not."""
     adapter = Adapter("mlx5_0")
     up = adapter.folder.split("/")[:-1]
-    configs: dict[str, str | bytes] = {f"{'/'.join(up)}/config": acs(0x1C), f"{'/'.join(up[:-1])}/config": acs(0)}
+    configs: dict[str, str | bytes] = {
+        f"{'/'.join(up)}/config": acs(0x1C),
+        f"{'/'.join(up[:-1])}/config": acs(0),
+    }
     facts = read(tmp_path, adapter, more=configs)
-    assert facts.nics[0].faults == ("mlx5_0: ACS of PCIe bridge 0000:17:00.0 sends peer-to-peer traffic through the root complex",)
+    assert facts.nics[0].faults == (
+        "mlx5_0: ACS of PCIe bridge 0000:17:00.0 sends peer-to-peer traffic through the root complex",
+    )
     assert not any("ACS" in sentence for sentence in facts.unknown)
 
 
@@ -107,7 +126,10 @@ def test_acs_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     """Without root the kernel gives 64 bytes."""
     adapter = Adapter("mlx5_0")
     parent = "/".join(adapter.folder.split("/")[:-1])
-    assert any("needs root" in sentence for sentence in read(tmp_path, adapter, more={f"{parent}/config": acs(0x1C)[:64]}).unknown)
+    assert any(
+        "needs root" in sentence
+        for sentence in read(tmp_path, adapter, more={f"{parent}/config": acs(0x1C)[:64]}).unknown
+    )
 
 
 @pytest.mark.parametrize(("kind", "said"), [("DMA-FQ", True), ("identity", False)])
@@ -121,14 +143,22 @@ def test_peer_memory_module_means_gpudirect(tmp_path: Path) -> None:
     """A loaded module is a yes; no module is not a no."""
     write(tmp_path / "with", [Adapter("mlx5_0")], {"sys/module/nvidia_peermem/version": "1"})
     assert read_rdma(tmp_path / "with").nics[0].gpudirect is True
-    facts = read(tmp_path / "without", Adapter("mlx5_0"), more={"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module"})
+    facts = read(
+        tmp_path / "without",
+        Adapter("mlx5_0"),
+        more={"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module"},
+    )
     assert facts.nics[0].gpudirect is None
     assert any("open kernel module, which offers DMA-BUF" in sentence for sentence in facts.unknown)
 
 
 def test_peer_memory_module_says_nothing_of_another_driver(tmp_path: Path) -> None:
     """nvidia_peermem serves mlx5; EFA does GPUDirect on its own."""
-    facts = read(tmp_path, Adapter("rdmap0", driver="efa", layer="Unknown"), more={"sys/module/nvidia_peermem/version": "1"})
+    facts = read(
+        tmp_path,
+        Adapter("rdmap0", driver="efa", layer="Unknown"),
+        more={"sys/module/nvidia_peermem/version": "1"},
+    )
     assert facts.nics[0].gpudirect is None
     assert facts.nics[0].link_layer is None
 

@@ -23,14 +23,25 @@ def read(value: Any) -> FabricFacts:
 
 def kubernetes(labels: dict[str, dict[str, str]]) -> dict[str, Any]:
     """What `kubectl get nodes -o json` prints, of the parts that matter."""
-    return {"kind": "List", "items": [{"kind": "Node", "metadata": {"name": name, "labels": own}} for name, own in labels.items()]}
+    return {
+        "kind": "List",
+        "items": [
+            {"kind": "Node", "metadata": {"name": name, "labels": own}} for name, own in labels.items()
+        ],
+    }
 
 
 @pytest.mark.parametrize(
     ("one", "two"),
     [
-        ({f"{AWS}1": "top", f"{AWS}2": "mid", f"{AWS}3": "low1"}, {f"{AWS}1": "top", f"{AWS}2": "mid", f"{AWS}3": "low2"}),
-        ({f"{GCP}block": "mid", f"{GCP}subblock": "low1", f"{GCP}host": "h1"}, {f"{GCP}block": "mid", f"{GCP}subblock": "low2", f"{GCP}host": "h2"}),
+        (
+            {f"{AWS}1": "top", f"{AWS}2": "mid", f"{AWS}3": "low1"},
+            {f"{AWS}1": "top", f"{AWS}2": "mid", f"{AWS}3": "low2"},
+        ),
+        (
+            {f"{GCP}block": "mid", f"{GCP}subblock": "low1", f"{GCP}host": "h1"},
+            {f"{GCP}block": "mid", f"{GCP}subblock": "low2", f"{GCP}host": "h2"},
+        ),
         (
             {f"{OCI}hpc_island_id": "top", f"{OCI}network_block_id": "mid", f"{OCI}local_block_id": "low1"},
             {f"{OCI}hpc_island_id": "top", f"{OCI}network_block_id": "mid", f"{OCI}local_block_id": "low2"},
@@ -50,7 +61,11 @@ def test_closest_layer_is_the_leaf(one: dict[str, str], two: dict[str, str]) -> 
 
 def test_instances_of_aws_are_read_from_the_top_down() -> None:
     """DescribeInstanceTopology lists network nodes from the top; four layers where there are four; the capacity block is an UltraServer."""
-    instance = {"InstanceId": "i-1", "NetworkNodes": ["nn-a", "nn-b", "nn-c", "nn-d"], "CapacityBlockId": "ultra-1"}
+    instance = {
+        "InstanceId": "i-1",
+        "NetworkNodes": ["nn-a", "nn-b", "nn-c", "nn-d"],
+        "CapacityBlockId": "ultra-1",
+    }
     facts = read({"Instances": [instance]})
     assert facts.ports[0].leaf == "nn-d"
     assert set(facts.uplinks) == {("nn-d", "nn-c"), ("nn-c", "nn-b"), ("nn-b", "nn-a")}
@@ -73,7 +88,14 @@ def test_host_without_labels_is_said() -> None:
 
 def test_one_name_in_two_places_is_two_switches() -> None:
     """Sub-blocks that are only numbered inside their blocks are not one switch."""
-    facts = read(kubernetes({"n1": {f"{GCP}block": "b1", f"{GCP}subblock": "1"}, "n2": {f"{GCP}block": "b2", f"{GCP}subblock": "1"}}))
+    facts = read(
+        kubernetes(
+            {
+                "n1": {f"{GCP}block": "b1", f"{GCP}subblock": "1"},
+                "n2": {f"{GCP}block": "b2", f"{GCP}subblock": "1"},
+            }
+        )
+    )
     assert [port.leaf for port in facts.ports] == ["b1/1", "b2/1"]
     assert any("told apart by path" in warning for warning in facts.warnings)
 

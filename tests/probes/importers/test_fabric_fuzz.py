@@ -31,16 +31,40 @@ SAMPLES: dict[ModuleType, tuple[bytes, ...]] = {
         b"SwitchName=root Switches=leaf[1-2]\nSwitchName=leaf1 Nodes=n[01-03]\nBlockName=b Nodes=n[1-4]\nBlockSizes=4,8\n",
         b"- topology: t\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1-2]\n",
     ),
-    sysfs: (packed({**_ADAPTER.files()}, _ADAPTER.links(), ""), packed({**_ADAPTER.files()}, _ADAPTER.links())),
+    sysfs: (
+        packed({**_ADAPTER.files()}, _ADAPTER.links(), ""),
+        packed({**_ADAPTER.files()}, _ADAPTER.links()),
+    ),
     topograph: (
         b"switches:\n  core:\n    switches: [a]\nblocks:\n- switch: a\n  nodes: ['n[1-2]']\n  labels: {x/domain: d}\n",
         b'{"instances": [{"id": "i", "network_layers": ["a", "b"], "labels": {"x/domain": "d"}}]}',
     ),
 }
 MODULES = sorted(SAMPLES, key=lambda module: module.__name__)
-each_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+each_module = pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2]
+)
 PIECES = st.sampled_from(
-    [b"", b"\0", b"\xff\xfe", b"\n", b'"', b"[", b"]", b"-1", b"99999999999999999999", b"0x", b"nan", b"4xNDR", b"{", b"}", b"\x1f\x8b", b"\t", b"#", b"="]
+    [
+        b"",
+        b"\0",
+        b"\xff\xfe",
+        b"\n",
+        b'"',
+        b"[",
+        b"]",
+        b"-1",
+        b"99999999999999999999",
+        b"0x",
+        b"nan",
+        b"4xNDR",
+        b"{",
+        b"}",
+        b"\x1f\x8b",
+        b"\t",
+        b"#",
+        b"=",
+    ]
 )
 
 
@@ -84,5 +108,8 @@ def test_large_input_ends_soon(module: ModuleType) -> None:
     started = time.monotonic()
     for sample in SAMPLES[module]:
         for filler in (b"[", b" ", b"SwitchName=", b"==(", b"CA '", b"a", b"\n\n"):
-            try_read(module, sample[: len(sample) // 2] + filler * ((1 << 20) // len(filler)) + sample[len(sample) // 2 :])
+            try_read(
+                module,
+                sample[: len(sample) // 2] + filler * ((1 << 20) // len(filler)) + sample[len(sample) // 2 :],
+            )
     assert time.monotonic() - started < 20

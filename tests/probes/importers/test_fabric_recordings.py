@@ -12,7 +12,9 @@ from tests.places import SHARED
 
 FOLDER = SHARED / "data/topology"
 MODULES = (cloud_labels, iblinkinfo, ibnetdiscover, ibstat, slurm, sysfs, topograph)
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public recordings (../shared/data/topology) are not here")
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the public recordings (../shared/data/topology) are not here"
+)
 
 
 def read(name: str) -> tuple[Facts, ...]:
@@ -72,13 +74,17 @@ def test_lone_adapter_is_refused() -> None:
 def test_link_table() -> None:
     """One switch with four hosts at 100 Gb/s; the aggregation unit on port 41 is no host."""
     facts = fabric("iblinkinfo_nccltests71.txt")
-    assert [(port.host, port.leaf, port.rate_bytes_per_s) for port in facts.ports] == [(f"gpu-v100-{n}", "ibswitch254", 12.5e9) for n in range(4)]
+    assert [(port.host, port.leaf, port.rate_bytes_per_s) for port in facts.ports] == [
+        (f"gpu-v100-{n}", "ibswitch254", 12.5e9) for n in range(4)
+    ]
 
 
 def test_ibstat_that_stopped_early() -> None:
     """8 x MT4124 at 200, active; mlx5_8 made ibstat stop."""
     facts = host("ibstat_azure_a100_ibpanic_exit255.txt")
-    assert [(nic.name, nic.model, nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [(f"mlx5_{n}", "MT4124", 25e9, True) for n in range(8)]
+    assert [(nic.name, nic.model, nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [
+        (f"mlx5_{n}", "MT4124", 25e9, True) for n in range(8)
+    ]
     assert any("mlx5_8" in sentence for sentence in facts.unknown)
 
 
@@ -88,14 +94,20 @@ def test_ibstat_with_ports_down() -> None:
     assert [nic.name for nic in facts.nics] == [f"mlx5_{n}" for n in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)]
     assert Counter(nic.rate_bytes_per_s for nic in facts.nics) == {50e9: 6, 12.5e9: 4, None: 2}
     faults = {nic.name: nic.faults[0] for nic in facts.nics if nic.faults}
-    assert faults == {"mlx5_11": "mlx5_11: the port is not active (Down, Polling)", "mlx5_5": "mlx5_5: the port is not active (Down, Disabled)"}
+    assert faults == {
+        "mlx5_11": "mlx5_11: the port is not active (Down, Polling)",
+        "mlx5_5": "mlx5_5: the port is not active (Down, Disabled)",
+    }
     assert sum(nic.compute is False for nic in facts.nics) == 4
 
 
 def test_ibstatus_with_a_front_end() -> None:
     """8 x 200 HDR InfiniBand, and mlx5_8 at 40 Ethernet that is not for expert traffic."""
     facts = host("ibstatus_azure_a100_9dev.txt")
-    assert Counter((nic.rate_bytes_per_s, nic.link_layer, nic.compute) for nic in facts.nics) == {(25e9, "InfiniBand", None): 8, (5e9, "Ethernet", False): 1}
+    assert Counter((nic.rate_bytes_per_s, nic.link_layer, nic.compute) for nic in facts.nics) == {
+        (25e9, "InfiniBand", None): 8,
+        (5e9, "Ethernet", False): 1,
+    }
 
 
 def test_names_and_guids() -> None:
@@ -152,4 +164,6 @@ def test_nothing_else_is_recognised() -> None:
     """Recordings of other kinds are not taken for one of ours."""
     ours = ("ib", "slurm", "sysfs", "topograph", "aws_k8s")
     others = [path for path in sorted(FOLDER.iterdir()) if not path.name.startswith(ours)]
-    assert [path.name for path in others for module in MODULES if module.recognise(path.read_bytes(), path.name)] == []
+    assert [
+        path.name for path in others for module in MODULES if module.recognise(path.read_bytes(), path.name)
+    ] == []

@@ -38,8 +38,13 @@ def test_blocks_tell_the_same_fabric_as_ibnetdiscover() -> None:
 def test_single_lines_give_rates_by_lanes_and_signal() -> None:
     """2 lanes at 106.25 Gbps carry 200 Gb/s, 4 at 25.78125 carry 100; a port that could be faster is named, a down port is no link."""
     facts = read(LINES)
-    assert [(port.host, port.rate_bytes_per_s) for port in facts.ports] == [("node1", 25e9), ("node2", 12.5e9)]
-    assert facts.warnings == ("node2 mlx5_0 port 1 to MF0;leaf: runs at 4X 25.78125 Gbps and could be 106.25 Gbps",)
+    assert [(port.host, port.rate_bytes_per_s) for port in facts.ports] == [
+        ("node1", 25e9),
+        ("node2", 12.5e9),
+    ]
+    assert facts.warnings == (
+        "node2 mlx5_0 port 1 to MF0;leaf: runs at 4X 25.78125 Gbps and could be 106.25 Gbps",
+    )
 
 
 def test_neighbour_without_a_block_is_counted_and_said() -> None:
@@ -57,7 +62,16 @@ def test_no_active_link_is_refused() -> None:
 
 
 @settings(max_examples=60)
-@given(st.builds(SmallFabric, groups=st.integers(1, 2), hosts=st.integers(1, 3), rails=st.integers(1, 2), spines=st.integers(1, 2)), st.floats(0, 1))
+@given(
+    st.builds(
+        SmallFabric,
+        groups=st.integers(1, 2),
+        hosts=st.integers(1, 3),
+        rails=st.integers(1, 2),
+        spines=st.integers(1, 2),
+    ),
+    st.floats(0, 1),
+)
 def test_a_cut_text_never_gives_a_wrong_count_in_silence(fabric: SmallFabric, share: float) -> None:
     """Cut at any byte: refused, equal, or said to be incomplete."""
     text = text_of(fabric)
@@ -66,4 +80,8 @@ def test_a_cut_text_never_gives_a_wrong_count_in_silence(fabric: SmallFabric, sh
         (cut,) = iblinkinfo.read(text[: int(share * len(text))].encode(), "links.txt")
     except BadInput:
         return
-    assert (cut.ports, cut.uplinks, cut.uplink_bytes_per_s) == (whole.ports, whole.uplinks, whole.uplink_bytes_per_s) or cut.unknown
+    assert (cut.ports, cut.uplinks, cut.uplink_bytes_per_s) == (
+        whole.ports,
+        whole.uplinks,
+        whole.uplink_bytes_per_s,
+    ) or cut.unknown

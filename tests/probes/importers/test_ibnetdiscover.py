@@ -26,7 +26,9 @@ def test_hosts_leaves_and_cables_are_counted_once() -> None:
     assert facts.ports[0].nic == "mlx5_0"
     assert facts.ports[0].leaf == "leaf-0-0"
     assert facts.ports[0].rate_bytes_per_s == 50e9
-    assert facts.uplinks == {(f"leaf-{g}-{r}", f"spine-{s}"): 2 for g in range(2) for r in range(2) for s in range(2)}
+    assert facts.uplinks == {
+        (f"leaf-{g}-{r}", f"spine-{s}"): 2 for g in range(2) for r in range(2) for s in range(2)
+    }
     assert set(facts.uplink_bytes_per_s.values()) == {100e9}
     assert facts.unknown == ()
 
@@ -82,7 +84,9 @@ def test_subnet_manager_on_a_spine_does_not_make_it_a_leaf() -> None:
     links[0] = (links[0][0], 1, "spine-0", 40)
     facts = read(text_of(fabric, links).replace("node0000 ", "manager "))
     assert all(high == "spine-0" for _, high in facts.uplinks)
-    assert not any("spine-0 is taken" in warning for warning in facts.warnings)  # 1 against 3 hosts is too near to say
+    assert not any(
+        "spine-0 is taken" in warning for warning in facts.warnings
+    )  # 1 against 3 hosts is too near to say
     wide = SmallFabric(groups=2, hosts=8, rails=1, spines=1)
     links = [*wide.links()[1:], (wide.links()[0][0], 1, "spine-0", 40)]
     facts = read(text_of(wide, links))
@@ -109,13 +113,20 @@ def test_rate_of_no_known_lane_is_unknown() -> None:
 
 def test_quoted_and_annotated_lines_are_read() -> None:
     """Speeds in ' s=4 w=2 ...' after the rate, external ports of directors and Windows line ends change nothing."""
-    text = text_of(SmallFabric()).replace("4xNDR", "4xNDR s=4 w=2 v=4 e=4").replace("\n", "\r\n").replace("[100]", "[100][ext 3]")
+    text = (
+        text_of(SmallFabric())
+        .replace("4xNDR", "4xNDR s=4 w=2 v=4 e=4")
+        .replace("\n", "\r\n")
+        .replace("[100]", "[100][ext 3]")
+    )
     assert read(text).ports == read(text_of(SmallFabric())).ports
 
 
 def test_lone_adapter_is_refused_with_the_reason() -> None:
     """A run on a host whose port is not connected finds itself alone."""
-    with pytest.raises(BadInput, match=r"net.txt: line 1: adapters \('gpu1 mlx5_0' first of 1\) and no switch"):
+    with pytest.raises(
+        BadInput, match=r"net.txt: line 1: adapters \('gpu1 mlx5_0' first of 1\) and no switch"
+    ):
         read('Ca\t1 "H-00000000000000b1"\t\t# "gpu1 mlx5_0"\n')
 
 
@@ -135,7 +146,14 @@ def test_two_runs_in_one_file_are_said() -> None:
 
 @settings(max_examples=60)
 @given(
-    st.builds(SmallFabric, groups=st.integers(1, 2), hosts=st.integers(1, 3), rails=st.integers(1, 2), spines=st.integers(1, 2), cables=st.integers(1, 2)),
+    st.builds(
+        SmallFabric,
+        groups=st.integers(1, 2),
+        hosts=st.integers(1, 3),
+        rails=st.integers(1, 2),
+        spines=st.integers(1, 2),
+        cables=st.integers(1, 2),
+    ),
     st.floats(0, 1),
 )
 def test_a_cut_text_never_gives_a_wrong_count_in_silence(fabric: SmallFabric, share: float) -> None:
@@ -146,4 +164,8 @@ def test_a_cut_text_never_gives_a_wrong_count_in_silence(fabric: SmallFabric, sh
         (cut,) = ibnetdiscover.read(text[: int(share * len(text))].encode(), "net.txt")
     except BadInput:
         return
-    assert (cut.ports, cut.uplinks, cut.uplink_bytes_per_s) == (whole.ports, whole.uplinks, whole.uplink_bytes_per_s) or cut.unknown
+    assert (cut.ports, cut.uplinks, cut.uplink_bytes_per_s) == (
+        whole.ports,
+        whole.uplinks,
+        whole.uplink_bytes_per_s,
+    ) or cut.unknown

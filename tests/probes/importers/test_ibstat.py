@@ -9,7 +9,15 @@ from probes.base.facts import HostFacts
 from probes.importers import ibstat
 
 
-def block(name: str, rate: int, state: str = "Active", physical: str = "LinkUp", model: str = "MT4129", layer: str = "InfiniBand", ports: str = "1") -> str:
+def block(
+    name: str,
+    rate: int,
+    state: str = "Active",
+    physical: str = "LinkUp",
+    model: str = "MT4129",
+    layer: str = "InfiniBand",
+    ports: str = "1",
+) -> str:
     """One adapter as ibstat prints it; GUIDs follow from the name."""
     number = f"{sum(map(ord, name)):016x}"
     lines = [
@@ -47,7 +55,13 @@ def test_adapter_has_rate_layer_guid_and_model() -> None:
     facts = read(block("mlx5_10", 400) + block("mlx5_2", 400))
     assert [nic.name for nic in facts.nics] == ["mlx5_10", "mlx5_2"]
     nic = facts.nics[1]
-    assert (nic.rate_bytes_per_s, nic.link_layer, nic.up, nic.model, nic.compute) == (50e9, "InfiniBand", True, "MT4129", None)
+    assert (nic.rate_bytes_per_s, nic.link_layer, nic.up, nic.model, nic.compute) == (
+        50e9,
+        "InfiniBand",
+        True,
+        "MT4129",
+        None,
+    )
     assert nic.guid == nic.card == f"{sum(map(ord, 'mlx5_2')):016x}"
     assert facts.unknown == facts.warnings == ()
 
@@ -61,9 +75,14 @@ def test_rate_of_a_port_that_is_down_is_no_fact() -> None:
 
 def test_ethernet_beside_infiniband_is_not_for_expert_traffic() -> None:
     """The front-end adapter is listed, marked, and named in a warning."""
-    facts = read("".join(block(f"mlx5_{n}", 200) for n in range(4)) + block("mlx5_an0", 40, layer="Ethernet", model="MT4120"))
+    facts = read(
+        "".join(block(f"mlx5_{n}", 200) for n in range(4))
+        + block("mlx5_an0", 40, layer="Ethernet", model="MT4120")
+    )
     assert [nic.compute for nic in facts.nics] == [None] * 4 + [False]
-    assert facts.warnings == ("not counted for expert traffic: mlx5_an0 (40 Gb/s Ethernet beside 200 Gb/s InfiniBand)",)
+    assert facts.warnings == (
+        "not counted for expert traffic: mlx5_an0 (40 Gb/s Ethernet beside 200 Gb/s InfiniBand)",
+    )
 
 
 def test_slower_port_of_the_same_model_is_a_fault_not_a_front_end() -> None:
@@ -75,7 +94,11 @@ def test_slower_port_of_the_same_model_is_a_fault_not_a_front_end() -> None:
 
 def test_down_port_of_a_front_end_model_is_not_of_the_fabric() -> None:
     """What every active card of its model is ruled out of, a down one is too."""
-    text = "".join(block(f"mlx5_{n}", 400) for n in range(4)) + block("eth0", 100, model="MT4125") + block("eth1", 40, "Down", "Disabled", model="MT4125")
+    text = (
+        "".join(block(f"mlx5_{n}", 400) for n in range(4))
+        + block("eth0", 100, model="MT4125")
+        + block("eth1", 40, "Down", "Disabled", model="MT4125")
+    )
     assert [nic.compute for nic in read(text).nics] == [None] * 4 + [False, False]
 
 
@@ -88,7 +111,10 @@ def test_two_groups_of_one_bandwidth_are_not_decided() -> None:
 
 def test_ibpanic_after_good_output_is_said() -> None:
     """Ibstat that stops at a broken device has printed the others; the broken one is named."""
-    facts = read(block("mlx5_0", 200) + "ibpanic: [42] main: stat of IB device 'mlx5_8' failed: No such file or directory\n")
+    facts = read(
+        block("mlx5_0", 200)
+        + "ibpanic: [42] main: stat of IB device 'mlx5_8' failed: No such file or directory\n"
+    )
     assert len(facts.nics) == 1
     assert facts.unknown[0].endswith("mlx5_8 is not shown")
 
@@ -96,10 +122,16 @@ def test_ibpanic_after_good_output_is_said() -> None:
 def test_ibstatus_is_read_too() -> None:
     """States by number, rates with lanes, the port's GUID out of its GID."""
     facts = read(
-        status("mlx5_0", "200 Gb/sec (4X HDR)") + status("mlx5_1", "40 Gb/sec (4X QDR)", "Ethernet") + status("mlx5_2", "10 Gb/sec (4X SDR)", state="1: DOWN")
+        status("mlx5_0", "200 Gb/sec (4X HDR)")
+        + status("mlx5_1", "40 Gb/sec (4X QDR)", "Ethernet")
+        + status("mlx5_2", "10 Gb/sec (4X SDR)", state="1: DOWN")
     )
     assert facts.kind == "ibstatus"
-    assert [(nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [(25e9, True), (5e9, True), (None, False)]
+    assert [(nic.rate_bytes_per_s, nic.up) for nic in facts.nics] == [
+        (25e9, True),
+        (5e9, True),
+        (None, False),
+    ]
     assert facts.nics[0].guid == "00155dfffd3411eb"
 
 
@@ -112,7 +144,11 @@ def test_ports_of_one_device_are_named_apart() -> None:
 def test_logs_quotes_and_indentation_around_change_nothing() -> None:
     """A paste in a forum: '> ' before each line, a shell prompt above, spaces for tabs, a BOM."""
     plain = block("mlx5_0", 400) + block("mlx5_1", 400)
-    quoted = "\ufeff$ ibstat\n" + "".join(f"> {line.replace(chr(9), '        ')}\n" for line in plain.splitlines()) + "done\n"
+    quoted = (
+        "\ufeff$ ibstat\n"
+        + "".join(f"> {line.replace(chr(9), '        ')}\n" for line in plain.splitlines())
+        + "done\n"
+    )
     assert read(quoted).nics == read(plain).nics
 
 
@@ -121,7 +157,10 @@ def test_pdsh_output_is_one_value_for_each_host() -> None:
     one, two = block("mlx5_0", 400).splitlines(), block("mlx5_0", 200).splitlines()
     text = "".join(f"node1: {a}\nnode2: {b}\n" for a, b in zip(one, two, strict=True))
     facts = ibstat.read(text.encode(), "all.txt")
-    assert [(host.host, host.nics[0].rate_bytes_per_s) for host in facts] == [("node1", 50e9), ("node2", 25e9)]
+    assert [(host.host, host.nics[0].rate_bytes_per_s) for host in facts] == [
+        ("node1", 50e9),
+        ("node2", 25e9),
+    ]
 
 
 def test_two_machines_without_names_are_refused() -> None:
@@ -132,7 +171,9 @@ def test_two_machines_without_names_are_refused() -> None:
 
 def test_missing_port_is_said() -> None:
     """A device that says it has two ports and shows one."""
-    assert any("says it has 2 ports" in sentence for sentence in read(block("mlx5_0", 400, ports="2")).unknown)
+    assert any(
+        "says it has 2 ports" in sentence for sentence in read(block("mlx5_0", 400, ports="2")).unknown
+    )
 
 
 @pytest.mark.parametrize("damage", ["", "CA 'mlx5_1", "\0CA 'mlx5_1'"])
@@ -145,8 +186,13 @@ def test_lost_device_line_is_said(damage: str) -> None:
 
 def test_list_of_host_names_and_guids_is_read() -> None:
     """Pairs of a host's name and its port GUID: they name hosts in a fabric, and tell nothing else."""
-    facts = ibstat.read(b"VM_hostname vm1\n00000000000000b1\nVM_hostname vm2\n00000000000000B2\n", "guids.txt")
-    assert [(host.host, host.nics[0].guid) for host in facts] == [("vm1", "00000000000000b1"), ("vm2", "00000000000000b2")]
+    facts = ibstat.read(
+        b"VM_hostname vm1\n00000000000000b1\nVM_hostname vm2\n00000000000000B2\n", "guids.txt"
+    )
+    assert [(host.host, host.nics[0].guid) for host in facts] == [
+        ("vm1", "00000000000000b1"),
+        ("vm2", "00000000000000b2"),
+    ]
     with pytest.raises(BadInput, match="2 lines 'VM_hostname NAME' have 1 GUIDs"):
         ibstat.read(b"VM_hostname vm1\n00000000000000b1\nVM_hostname vm2\n", "guids.txt")
 

@@ -23,27 +23,62 @@ OLD = NEW.replace("  root ", " ").replace("#wrong", " error")
 FACTORS = {"alltoall": 3 / 4, "allreduce": 2 * 3 / 4, "allgather": 3 / 4}
 
 
-def row(size: int, rate: float = 40.0, collective: str = "alltoall", ranks: int = 4, wrong: str = "0", root: str = "-1") -> str:
+def row(
+    size: int,
+    rate: float = 40.0,
+    collective: str = "alltoall",
+    ranks: int = 4,
+    wrong: str = "0",
+    root: str = "-1",
+) -> str:
     """A row as the tool prints it, for `rate` GB/s of algbw and twice that in place."""
     count = size // 4 if collective == "allreduce" else size // 4 // ranks
-    factor = {"alltoall": (ranks - 1) / ranks, "allgather": (ranks - 1) / ranks, "allreduce": 2 * (ranks - 1) / ranks}[collective]
+    factor = {
+        "alltoall": (ranks - 1) / ranks,
+        "allgather": (ranks - 1) / ranks,
+        "allreduce": 2 * (ranks - 1) / ranks,
+    }[collective]
     redop = "sum" if collective == "allreduce" else "none"
     in_place = "N/A" if collective == "alltoall" else "0"
-    halves = [f"{size / algbw / 1e3:8.2f} {algbw:6.2f} {algbw * factor:6.2f} {mark:>6}" for algbw, mark in ((rate, wrong), (2 * rate, in_place))]
+    halves = [
+        f"{size / algbw / 1e3:8.2f} {algbw:6.2f} {algbw * factor:6.2f} {mark:>6}"
+        for algbw, mark in ((rate, wrong), (2 * rate, in_place))
+    ]
     return f"{size:12d} {count:12d} {'float':>8} {redop:>7} {root:>6} {halves[0]} {halves[1]}"
 
 
 def devices(ranks: int = 4, per_host: int = 4, group: Callable[[int], int] = lambda rank: 0) -> list[str]:
     template = "#  Rank {:>2} Group {:>2} Pid {:>6} on {:>8} device {:>2} [0000:1b:00] NVIDIA H100 80GB HBM3"
-    return [template.format(rank, group(rank), 100 + rank, f"host{rank // per_host}", rank % per_host) for rank in range(ranks)]
+    return [
+        template.format(rank, group(rank), 100 + rank, f"host{rank // per_host}", rank % per_host)
+        for rank in range(ranks)
+    ]
 
 
-def output(rows: Sequence[str], listed: Sequence[str] = (), name: str | None = "alltoall_perf", average: str = "21.5") -> str:
+def output(
+    rows: Sequence[str], listed: Sequence[str] = (), name: str | None = "alltoall_perf", average: str = "21.5"
+) -> str:
     start = [f"# Collective test starting: {name}"] if name else []
     settings_line = "# nThread 1 nGpus 4 minBytes 8 maxBytes 1024 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0"
     units = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)"
     end = ["# Out of bounds values : 0 OK", f"# Avg bus bandwidth    : {average} ", "#"]
-    return "\n".join([*start, settings_line, "#", "# Using devices", *(listed or devices()), "#", NEW, units, *rows, *end]) + "\n"
+    return (
+        "\n".join(
+            [
+                *start,
+                settings_line,
+                "#",
+                "# Using devices",
+                *(listed or devices()),
+                "#",
+                NEW,
+                units,
+                *rows,
+                *end,
+            ]
+        )
+        + "\n"
+    )
 
 
 SIZES = (1 << 20, 1 << 24, 1 << 28)
@@ -67,7 +102,10 @@ def attempt(content: bytes) -> tuple[MeasureFacts, ...]:
 
 
 def figures(facts: MeasureFacts) -> list[tuple[int, bool, float]]:
-    return [(sample.size_bytes, sample.in_place, round(sample.busbw_bytes_per_s / 1e9, 2)) for sample in facts.samples]
+    return [
+        (sample.size_bytes, sample.in_place, round(sample.busbw_bytes_per_s / 1e9, 2))
+        for sample in facts.samples
+    ]
 
 
 EXPECTED = [(size, in_place, 30.0 * (1 + in_place)) for size in SIZES for in_place in (False, True)]
@@ -77,7 +115,13 @@ def test_a_whole_run_is_read_without_remark() -> None:
     """Every row, both halves, SI units, the ranks, hosts and models; the average is kept apart."""
     facts = one(WHOLE)
     assert figures(facts) == EXPECTED
-    assert (facts.kind, facts.collective, facts.ranks, facts.groups, facts.scope) == ("nccl-tests", "alltoall", 4, 1, "all")
+    assert (facts.kind, facts.collective, facts.ranks, facts.groups, facts.scope) == (
+        "nccl-tests",
+        "alltoall",
+        4,
+        1,
+        "all",
+    )
     assert (facts.hosts, facts.gpu_names) == (("host0",) * 4, ("NVIDIA H100 80GB HBM3",))
     assert (facts.warnings, facts.unknown) == ((), ())
     assert facts.samples[0].seconds == pytest.approx((1 << 20) / 40e9, rel=1e-3)
@@ -96,16 +140,28 @@ def _interleaved(text: str) -> str:
 PREFIXED: dict[str, Callable[[str], str]] = {
     "srun -l": lambda text: "".join(f"0: {line}\n" for line in text.splitlines()),
     "mpirun --tag-output": lambda text: "".join(f"[1,0]<stdout>:{line}\n" for line in text.splitlines()),
-    "a tag inside rows": lambda text: "".join(f"[0] {line.replace(' -1 ', ' -1[0]')}\n" for line in text.splitlines()),
+    "a tag inside rows": lambda text: "".join(
+        f"[0] {line.replace(' -1 ', ' -1[0]')}\n" for line in text.splitlines()
+    ),
     "timestamps": lambda text: "".join(f"2026-01-15T10:00:00.123456Z {line}\n" for line in text.splitlines()),
-    "a pod's name": lambda text: "".join(f"[pod/nccl-test-64-launcher-x/c] {line}\n" for line in text.splitlines()),
+    "a pod's name": lambda text: "".join(
+        f"[pod/nccl-test-64-launcher-x/c] {line}\n" for line in text.splitlines()
+    ),
     "colours": lambda text: text.replace("float", "\x1b[1mfloat\x1b[0m"),
     "Windows line ends": lambda text: text.replace("\n", "\r\n"),
     "a byte order mark": lambda text: "\ufeff" + text,
     "lines before": lambda text: "$ kubectl logs -f launcher\nWarning: Permanently added 'host0'\n" + text,
-    "log lines": lambda text: text.replace("\n#  Rank", "\nhost0:100:100 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n#  Rank"),
-    "the new version line": lambda text: "# nccl-tests version 2.20.0 (b4d5bee) nccl-headers=23102 nccl-library=23102\n" + text.replace("#wrong", " #wrong"),
-    "RCCL": lambda text: text.replace("#\n#  ", "rccl-tests: Version develop:unknown\n#\n#  ", 1) + "# Errors with asterisks indicate errors\n",
+    "log lines": lambda text: text.replace(
+        "\n#  Rank", "\nhost0:100:100 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n#  Rank"
+    ),
+    "the new version line": lambda text: (
+        "# nccl-tests version 2.20.0 (b4d5bee) nccl-headers=23102 nccl-library=23102\n"
+        + text.replace("#wrong", " #wrong")
+    ),
+    "RCCL": lambda text: (
+        text.replace("#\n#  ", "rccl-tests: Version develop:unknown\n#\n#  ", 1)
+        + "# Errors with asterisks indicate errors\n"
+    ),
 }
 
 
@@ -129,17 +185,32 @@ def test_a_glued_host_name_does_not_take_the_reduction_along() -> None:
     """'sum' and 'node7:...' run together."""
     whole = output([row(1 << 20, collective="allreduce")], name="all_reduce_perf")
     before, after = whole.splitlines()[-4].split("sum")
-    broken = whole.replace(f"{before}sum{after}", f"{before}sumnode7:4:4 [5] NCCL INFO AllReduce: opCount 0\n{after}")
+    broken = whole.replace(
+        f"{before}sum{after}", f"{before}sumnode7:4:4 [5] NCCL INFO AllReduce: opCount 0\n{after}"
+    )
     facts = one(broken)
     assert (facts.collective, len(facts.samples)) == ("allreduce", 2)
 
 
 def test_rows_of_before_2022_have_no_root_and_an_error_column() -> None:
     """All-gather has no reduction either, and all-to-all leaves that cell blank."""
-    lines = ["# nThread 1 nGpus 4 minBytes 1 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 validation: 0", "# Using devices"]
-    lines += [f"#   Rank {rank:>2} Pid 1672{rank} on localhost device {rank:>2} [0x1b] A100-SXM4-40GB" for rank in range(4)]
+    lines = [
+        "# nThread 1 nGpus 4 minBytes 1 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 validation: 0",
+        "# Using devices",
+    ]
+    lines += [
+        f"#   Rank {rank:>2} Pid 1672{rank} on localhost device {rank:>2} [0x1b] A100-SXM4-40GB"
+        for rank in range(4)
+    ]
     halves = "   1189.1  225.75  169.31    N/A   1167.8  229.86  172.40    N/A"
-    text = "\n".join([*lines, OLD, f"   268435456      16777216   float          {halves}", "# Avg bus bandwidth    : 58.6 "])
+    text = "\n".join(
+        [
+            *lines,
+            OLD,
+            f"   268435456      16777216   float          {halves}",
+            "# Avg bus bandwidth    : 58.6 ",
+        ]
+    )
     facts = one(text, "old-alltoall.log")
     assert (facts.collective, facts.ranks, facts.gpu_names) == ("alltoall", 4, ("A100-SXM4-40GB",))
     assert figures(facts) == [(268435456, False, 169.31), (268435456, True, 172.4)]
@@ -154,7 +225,11 @@ def test_an_error_of_an_old_version_is_not_a_count_of_wrong_elements() -> None:
 def test_wrong_elements_are_never_used() -> None:
     """The row with #wrong 3 is left out of the figures and told."""
     facts = one(output([row(1 << 20), row(1 << 24, wrong="3")]))
-    assert [(sample.size_bytes, sample.in_place) for sample in facts.samples] == [(1 << 20, False), (1 << 20, True), (1 << 24, True)]
+    assert [(sample.size_bytes, sample.in_place) for sample in facts.samples] == [
+        (1 << 20, False),
+        (1 << 20, True),
+        (1 << 24, True),
+    ]
     assert any("wrong elements arrived" in warning and "16777216" in warning for warning in facts.warnings)
 
 
@@ -181,14 +256,19 @@ def test_a_redacted_row_is_left_out_and_told() -> None:
 
 def test_two_runs_in_one_log_are_two_facts() -> None:
     """An all-to-all, then an all-reduce."""
-    first, second = read((WHOLE + output([row(1 << 20, collective="allreduce")], name="all_reduce_perf")).encode(), "log.txt")
+    first, second = read(
+        (WHOLE + output([row(1 << 20, collective="allreduce")], name="all_reduce_perf")).encode(), "log.txt"
+    )
     assert (first.collective, len(first.samples)) == ("alltoall", 6)
     assert (second.collective, len(second.samples), second.ranks) == ("allreduce", 2, 4)
 
 
 def test_a_failed_run_before_a_good_one_is_not_forgotten() -> None:
     """Its failure is a warning of the other."""
-    failed = output([], name="all_gather_perf").split("# Out of")[0] + "host0: Test NCCL failure common.cu:1 'unhandled cuda error / '\n"
+    failed = (
+        output([], name="all_gather_perf").split("# Out of")[0]
+        + "host0: Test NCCL failure common.cu:1 'unhandled cuda error / '\n"
+    )
     facts = one(failed + WHOLE)
     assert figures(facts) == EXPECTED
     assert any("unhandled cuda error" in warning for warning in facts.warnings)
@@ -196,15 +276,25 @@ def test_a_failed_run_before_a_good_one_is_not_forgotten() -> None:
 
 def test_a_failure_after_good_rows_keeps_them_and_is_told() -> None:
     """The rows before it stand."""
-    facts = one(WHOLE.split("# Out of")[0] + "host0: Test CUDA failure common.cu:389 'an illegal memory access was encountered'\n")
+    facts = one(
+        WHOLE.split("# Out of")[0]
+        + "host0: Test CUDA failure common.cu:389 'an illegal memory access was encountered'\n"
+    )
     assert figures(facts) == EXPECTED
     assert any("illegal memory access" in warning for warning in facts.warnings)
 
 
 def test_a_failure_in_the_first_row_is_an_error_with_its_line() -> None:
     """Nothing can be used: one line says where it broke and why."""
-    broken = output(["  2097152  131072  float  none  -1 host0: Test CUDA failure common.cu:389 'an illegal memory access was encountered'"])
-    with pytest.raises(BadInput, match=r"run.txt: no row of results can be used \(line 12: Test CUDA failure .* 'an illegal memory access"):
+    broken = output(
+        [
+            "  2097152  131072  float  none  -1 host0: Test CUDA failure common.cu:389 'an illegal memory access was encountered'"
+        ]
+    )
+    with pytest.raises(
+        BadInput,
+        match=r"run.txt: no row of results can be used \(line 12: Test CUDA failure .* 'an illegal memory access",
+    ):
         read(broken.encode(), "run.txt")
 
 
@@ -216,26 +306,39 @@ class TestRanks:
         text = output([row(size, ranks=16) for size in SIZES]).replace("#  Rank", "#  Omitted")
         facts = one(text)
         assert (facts.ranks, facts.hosts) == (16, ())
-        assert any("no list of devices; size / (count x element) says 16 ranks" in warning for warning in facts.warnings)
+        assert any(
+            "no list of devices; size / (count x element) says 16 ranks" in warning
+            for warning in facts.warnings
+        )
 
     def test_a_list_cut_short_is_noticed(self) -> None:
         """Two of four ranks are listed."""
         facts = one(output([row(size) for size in SIZES], devices()[:2]))
         assert (facts.ranks, facts.hosts) == (4, ())
-        assert any("the list of devices goes to rank 1" in warning and "4 are taken" in warning for warning in facts.warnings)
+        assert any(
+            "the list of devices goes to rank 1" in warning and "4 are taken" in warning
+            for warning in facts.warnings
+        )
         assert any("host of each rank" in unknown for unknown in facts.unknown)
 
     def test_an_allreduce_tells_them_by_its_busbw(self) -> None:
         """2(n-1)/n to two decimals, at a rate where that is exact enough."""
-        text = output([row(1 << 30, 200.0, "allreduce", ranks=16)], name="all_reduce_perf").replace("#  Rank", "#  Omitted")
+        text = output([row(1 << 30, 200.0, "allreduce", ranks=16)], name="all_reduce_perf").replace(
+            "#  Rank", "#  Omitted"
+        )
         assert one(text).ranks == 16
 
     def test_where_several_numbers_fit_none_is_taken(self) -> None:
         """At 2 GB/s two decimals cannot tell 60 ranks from 64."""
-        text = output([row(1 << 30, 2.0, "allreduce", ranks=64)], name="all_reduce_perf").replace("#  Rank", "#  Omitted")
+        text = output([row(1 << 30, 2.0, "allreduce", ranks=64)], name="all_reduce_perf").replace(
+            "#  Rank", "#  Omitted"
+        )
         facts = one(text)
         assert facts.ranks == 0
-        assert any("nothing says for certain over how many ranks it ran; busbw / algbw fits any of" in warning for warning in facts.warnings)
+        assert any(
+            "nothing says for certain over how many ranks it ran; busbw / algbw fits any of" in warning
+            for warning in facts.warnings
+        )
 
     def test_processes_that_each_ran_alone_are_seen_through(self) -> None:
         """Built without MPI: every process is rank 0 of 1 and the busbw is 0."""
@@ -268,7 +371,9 @@ class TestCollective:
     def test_the_command_line_names_it(self) -> None:
         """Also where it ran over two GPUs, where nothing else tells."""
         rows = [row(size, collective="allreduce", ranks=2) for size in SIZES]
-        text = "$ mpirun -np 2 ./build/all_reduce_perf -b 1M -e 256M -f 2\n" + output(rows, devices(2), name=None)
+        text = "$ mpirun -np 2 ./build/all_reduce_perf -b 1M -e 256M -f 2\n" + output(
+            rows, devices(2), name=None
+        )
         assert one(text).collective == "allreduce"
 
     def test_the_file_name_is_asked_last(self) -> None:
@@ -280,7 +385,9 @@ class TestCollective:
         """It is not guessed."""
         facts = one(output([row(size, collective="allgather") for size in SIZES], name=None), "x/run.txt")
         assert facts.collective == "unknown"
-        assert any("which collective this is; put it into the file's name" in unknown for unknown in facts.unknown)
+        assert any(
+            "which collective this is; put it into the file's name" in unknown for unknown in facts.unknown
+        )
 
 
 def as_json(**changes: Any) -> dict[str, Any]:
@@ -299,7 +406,15 @@ def as_json(**changes: Any) -> dict[str, Any]:
         }
         for size in SIZES
     ]
-    device = {"rank": 0, "group": 0, "pid": 7, "hostname": "host0", "device": 0, "device_hex": "0000:1b:00", "device_info": "NVIDIA H100 80GB HBM3"}
+    device = {
+        "rank": 0,
+        "group": 0,
+        "pid": 7,
+        "hostname": "host0",
+        "device": 0,
+        "device_hex": "0000:1b:00",
+        "device_info": "NVIDIA H100 80GB HBM3",
+    }
     return {
         "version": 3,
         "start_time": "2026-01-15 10:34:05",
@@ -323,10 +438,18 @@ class TestJson:
         """Figures, ranks, hosts and models, and the date besides."""
         facts = one(json.dumps(as_json()))
         assert figures(facts) == EXPECTED
-        assert (facts.collective, facts.ranks, facts.hosts, facts.gpu_names) == ("alltoall", 4, ("host0",) * 4, ("NVIDIA H100 80GB HBM3",))
+        assert (facts.collective, facts.ranks, facts.hosts, facts.gpu_names) == (
+            "alltoall",
+            4,
+            ("host0",) * 4,
+            ("NVIDIA H100 80GB HBM3",),
+        )
         assert (facts.warnings, facts.unknown, facts.date) == ((), (), "2026-01-15")
 
-    @pytest.mark.parametrize("damage", [{}, {"results": []}, {"results": "hunter2"}, {"env": {"A": "hunter2"}}, {"args": ["hunter2"]}])
+    @pytest.mark.parametrize(
+        "damage",
+        [{}, {"results": []}, {"results": "hunter2"}, {"env": {"A": "hunter2"}}, {"args": ["hunter2"]}],
+    )
     def test_its_environment_is_never_shown(self, damage: dict[str, Any]) -> None:
         """Neither in the facts nor in a message."""
         content = json.dumps(as_json(**damage) | {"args": ["alltoall_perf"]}).encode()
@@ -354,7 +477,10 @@ class TestJson:
         [
             (b'{"nccl_version": 1, "results": [', "not valid JSON"),
             (b'{"nccl_version": 1, "results": {}}', "no list 'results'"),
-            (b'{"nccl_version": 1, "results": [{"size": true}, 7, {"size": 1, "count": 1}]}', "no row of results can be used"),
+            (
+                b'{"nccl_version": 1, "results": [{"size": true}, 7, {"size": 1, "count": 1}]}',
+                "no row of results can be used",
+            ),
             (b'{"bus_bw": ' + b"[" * 50_000, "not JSON as nccl-tests writes it|not valid JSON"),
             (b'{"bus_bw": ' + b"9" * 5_000 + b"}", "not JSON as nccl-tests writes it"),
         ],
@@ -369,12 +495,28 @@ class TestJson:
 
 def test_other_text_is_not_taken_for_it() -> None:
     """A topology listing, another JSON, prose, nothing."""
-    for content in (b"\tGPU0\tGPU1\nGPU0\t X \tNV18\n", b'{"gpus": 8}', b"the busbw was fine", b"", b"\x00\xff" * 50):
+    for content in (
+        b"\tGPU0\tGPU1\nGPU0\t X \tNV18\n",
+        b'{"gpus": 8}',
+        b"the busbw was fine",
+        b"",
+        b"\x00\xff" * 50,
+    ):
         assert not recognise(content, "x")
 
 
 @pytest.mark.parametrize(
-    "filler", [b"\x00", b"7", b"7 ", b"float 1 ", b"a:1:1 [", b"# Rank 1 Pid 1 on ", b"busbw algbw\n", b"1048576 16384 float none -1 1 1 1 0\n"]
+    "filler",
+    [
+        b"\x00",
+        b"7",
+        b"7 ",
+        b"float 1 ",
+        b"a:1:1 [",
+        b"# Rank 1 Pid 1 on ",
+        b"busbw algbw\n",
+        b"1048576 16384 float none -1 1 1 1 0\n",
+    ],
 )
 def test_floods_end_soon(filler: bytes) -> None:
     """100 MB are refused by size; 4 MB of anything are through within seconds."""
@@ -410,13 +552,21 @@ PLACES = [
     (),
 ]
 VALUES: st.SearchStrategy[Any] = (
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2) | st.just({})
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.lists(st.integers(), max_size=2)
+    | st.just({})
 )
 
 
 @settings(max_examples=100)
 @given(st.sampled_from(PLACES), VALUES, st.data())
-def test_any_value_anywhere_in_the_json_is_borne(path: tuple[Any, ...], value: Any, data: st.DataObject) -> None:
+def test_any_value_anywhere_in_the_json_is_borne(
+    path: tuple[Any, ...], value: Any, data: st.DataObject
+) -> None:
     """Facts or BadInput, never another exception."""
     whole: Any = as_json()
     place = whole
@@ -445,15 +595,35 @@ RECORDED: dict[str, tuple[str, int, int, tuple[str, ...], int, float, float, flo
     "oci_gb300_1h4g_alltoall.txt": ("alltoall", 4, 1, GB300, 2, 627.69, 680.70, 381.478),
     "oci_gb300_16h64g_alltoall.txt": ("alltoall", 64, 16, GB300, 2, 666.92, 661.51, 370.718),
     "aws_p5_2n_allreduce_srun_l.txt": ("allreduce", 16, 0, (), 32, 487.09, 487.26, None),
-    "coreweave_h100_64_kubectl.txt": ("allreduce", 96, 0, (), 5, 386.56, 385.56, 373.187),  # called 64 GPUs where it was published; its busbw / algbw is 96's
-    "coreweave_gb200_144_2racks.txt": ("allreduce", 144, 0, ("NVIDIA Graphics Device",), 6, 810.41, 820.36, 688.487),
+    "coreweave_h100_64_kubectl.txt": (
+        "allreduce",
+        96,
+        0,
+        (),
+        5,
+        386.56,
+        385.56,
+        373.187,
+    ),  # called 64 GPUs where it was published; its busbw / algbw is 96's
+    "coreweave_gb200_144_2racks.txt": (
+        "allreduce",
+        144,
+        0,
+        ("NVIDIA Graphics Device",),
+        6,
+        810.41,
+        820.36,
+        688.487,
+    ),
     "mi300x_2n_alltoall.txt": ("alltoall", 16, 2, ("AMD Instinct MI300X",), 1, 91.09, 91.10, 36.0754),
     "mpirun_tag_in_row.txt": ("alltoall", 16, 0, (), 2, 44.37, 44.44, 44.2675),
     "text_2200_gb10_2n_newheader.txt": ("allreduce", 2, 2, ("NVIDIA GB10",), 4, 0.96, 1.01, None),
 }
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings of real runs are not here (../shared/data/topology)")
+@pytest.mark.skipif(
+    not RECORDINGS.is_dir(), reason="recordings of real runs are not here (../shared/data/topology)"
+)
 class TestRecordings:
     """Real output of twelve machines and seven generations."""
 
@@ -462,11 +632,18 @@ class TestRecordings:
         """Collective, ranks, hosts, models, rows, and the largest size's busbw."""
         collective, ranks, hosts, gpus, rows, busbw, in_place, average = RECORDED[file]
         facts = one((RECORDINGS / f"nccltests_{file}").read_text(), file)
-        assert (facts.collective, facts.ranks, len(set(facts.hosts)), facts.gpu_names) == (collective, ranks, hosts, gpus)
+        assert (facts.collective, facts.ranks, len(set(facts.hosts)), facts.gpu_names) == (
+            collective,
+            ranks,
+            hosts,
+            gpus,
+        )
         for place, expected in ((False, busbw), (True, in_place)):
             samples = [sample for sample in facts.samples if sample.in_place is place]
             assert len(samples) == rows
-            assert max(samples, key=lambda sample: sample.size_bytes).busbw_bytes_per_s == pytest.approx(expected * 1e9)
+            assert max(samples, key=lambda sample: sample.size_bytes).busbw_bytes_per_s == pytest.approx(
+                expected * 1e9
+            )
         assert facts.average_busbw_bytes_per_s == (None if average is None else pytest.approx(average * 1e9))
 
     def test_a_list_of_devices_against_the_figures_is_said(self) -> None:
@@ -485,7 +662,10 @@ class TestRecordings:
 
     def test_a_run_that_failed_in_its_first_row(self) -> None:
         """No usable row."""
-        with pytest.raises(BadInput, match=r"line 10: Test CUDA failure common.cu:389 'an illegal memory access was encountered'"):
+        with pytest.raises(
+            BadInput,
+            match=r"line 10: Test CUDA failure common.cu:389 'an illegal memory access was encountered'",
+        ):
             read((RECORDINGS / "nccltests_h800_2n_alltoall_cudafail.txt").read_bytes(), "x")
 
     def test_no_other_recording_is_taken_for_one(self) -> None:

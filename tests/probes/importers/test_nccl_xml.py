@@ -26,7 +26,11 @@ def link(target: str, count: int, far: str = "0x068000") -> str:
 
 def net(name: str, bus: str = "", speed: int = 400000, guid: str = "0x506b4b0300cc1234", gdr: int = 1) -> str:
     inner = f'<nic><net name="{name}" dev="0" speed="{speed}" port="1" guid="{guid}" maxconn="1024" gdr="{gdr}"/></nic>'
-    return f'<pci busid="{bus}" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">{inner}</pci>' if bus else inner
+    return (
+        f'<pci busid="{bus}" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">{inner}</pci>'
+        if bus
+        else inner
+    )
 
 
 def bridge(bus: str, inside: str, vendor: str = "0x15b3") -> str:
@@ -35,7 +39,11 @@ def bridge(bus: str, inside: str, vendor: str = "0x15b3") -> str:
 
 def system(*cpus: str, host: str = "") -> str:
     marks = f'host_hash="{host}" ' if host else ""
-    return '<system version="1">' + "".join(f'<cpu {marks}numaid="{n}" arch="x86_64">{inside}</cpu>' for n, inside in enumerate(cpus)) + "</system>"
+    return (
+        '<system version="1">'
+        + "".join(f'<cpu {marks}numaid="{n}" arch="x86_64">{inside}</cpu>' for n, inside in enumerate(cpus))
+        + "</system>"
+    )
 
 
 def read(text: str) -> HostFacts:
@@ -50,7 +58,11 @@ class TestDump:
     def test_links_to_switches_make_one_domain(self) -> None:
         """Links to several switches add up; PCIe is raw; the NUMA node is the CPU's."""
         host = read(system(gpu("0000:0f:00.0", 0, SWITCHED), gpu("0000:2d:00.0", 1, SWITCHED)))
-        assert (host.nvlink_kind, host.domains, dict(host.gpu_paths)) == ("switch", ((0, 1),), {(0, 1): "NV18"})
+        assert (host.nvlink_kind, host.domains, dict(host.gpu_paths)) == (
+            "switch",
+            ((0, 1),),
+            {(0, 1): "NV18"},
+        )
         assert [fact.pcie_bytes_per_s for fact in host.gpus] == [64e9, 64e9]
         assert [fact.numa for fact in host.gpus] == [0, 1]
 
@@ -73,15 +85,23 @@ class TestDump:
     def test_distances_to_nics(self) -> None:
         """One switch is PIX, two are PXB, the CPU is PHB, the other CPU SYS; the two levels of a Broadcom switch are one."""
         near = bridge("0000:01:00.0", gpu("0000:02:00.0", 0) + net("near", "0000:03:00.0"))
-        far = bridge("0000:01:00.0", bridge("0000:04:00.0", net("far", "0000:05:00.0", guid="0x1")) + gpu("0000:02:00.0", 0))
+        far = bridge(
+            "0000:01:00.0",
+            bridge("0000:04:00.0", net("far", "0000:05:00.0", guid="0x1")) + gpu("0000:02:00.0", 0),
+        )
         two_level = bridge(
-            "0000:01:00.0", bridge("0000:04:00.0", net("far", "0000:05:00.0"), "0x1000") + bridge("0000:06:00.0", gpu("0000:02:00.0", 0), "0x1000"), "0x1000"
+            "0000:01:00.0",
+            bridge("0000:04:00.0", net("far", "0000:05:00.0"), "0x1000")
+            + bridge("0000:06:00.0", gpu("0000:02:00.0", 0), "0x1000"),
+            "0x1000",
         )
         beside = gpu("0000:02:00.0", 0) + net("beside", "0000:05:00.0")
         mixed = two_level.replace('vendor="0x1000"', 'vendor="0x15b3"', 1)
         for text, path in ((near, "PIX"), (far, "PXB"), (two_level, "PIX"), (mixed, "PXB"), (beside, "PHB")):
             assert dict(read(system(text)).nic_paths) == {(0, 0): path}
-        assert dict(read(system(gpu("0000:02:00.0", 0), net("other", "0000:05:00.0"))).nic_paths) == {(0, 0): "SYS"}
+        assert dict(read(system(gpu("0000:02:00.0", 0), net("other", "0000:05:00.0"))).nic_paths) == {
+            (0, 0): "SYS"
+        }
 
     def test_device_numbers_order_the_gpus(self) -> None:
         """CPUs come in any order; a gap in the numbers means that the job did not use every GPU."""
@@ -98,7 +118,9 @@ class TestDump:
 
     def test_rate_is_megabits(self) -> None:
         """400000 is 50 GB/s; zero is not known, never 10 Gb/s."""
-        host = read(system(gpu("0000:01:00.0", 0) + net("a", "0000:02:00.0") + net("b", "0000:03:00.0", speed=0)))
+        host = read(
+            system(gpu("0000:01:00.0", 0) + net("a", "0000:02:00.0") + net("b", "0000:03:00.0", speed=0))
+        )
         assert [nic.rate_bytes_per_s for nic in host.nics] == [50e9, None]
 
     def test_open_pcie_link_is_not_known(self) -> None:
@@ -108,7 +130,12 @@ class TestDump:
 
     def test_host_hash_tells_hosts_apart(self) -> None:
         """A dump of an NVLink rack holds several hosts; a single one stays without a name, so that other files can join it."""
-        one, other = (system(gpu("0008:01:00.0", 0, SWITCHED), host=mark)[len('<system version="1">') : -len("</system>")] for mark in ("0xa", "0xb"))
+        one, other = (
+            system(gpu("0008:01:00.0", 0, SWITCHED), host=mark)[
+                len('<system version="1">') : -len("</system>")
+            ]
+            for mark in ("0xa", "0xb")
+        )
         hosts = nccl_xml.read(f"<system>{one}{other}</system>".encode(), "rack.xml")
         assert [host.host for host in hosts] == ["0xa", "0xb"]
         assert read(f"<system>{one}</system>").host is None
@@ -161,7 +188,9 @@ class TestRefused:
     @given(st.integers(0, 2000), st.binary(max_size=8))
     def test_only_bad_input_leaves(self, place: int, junk: bytes) -> None:
         """Any bytes at any place: refused or read."""
-        content = system(bridge("0000:01:00.0", gpu("0000:02:00.0", 0, SWITCHED) + net("a", "0000:03:00.0")), net("b")).encode()
+        content = system(
+            bridge("0000:01:00.0", gpu("0000:02:00.0", 0, SWITCHED) + net("a", "0000:03:00.0")), net("b")
+        ).encode()
         place %= len(content)
         content = content[:place] + junk + content[place + len(junk) :]
         nccl_xml.recognise(content, "x")
@@ -183,7 +212,9 @@ RECORDINGS = {
 }
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}")
+@pytest.mark.skipif(
+    not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}"
+)
 class TestRecordings:
     @pytest.mark.parametrize("name", sorted(RECORDINGS))
     def test_facts(self, name: str) -> None:

@@ -19,7 +19,9 @@ def listed(index: int) -> str:
 
 
 def links(active: int, inactive: int = 0) -> str:
-    return "".join(f"\t Link {n}: {'26.562 GB/s' if n < active else '<inactive>'}\n" for n in range(active + inactive))
+    return "".join(
+        f"\t Link {n}: {'26.562 GB/s' if n < active else '<inactive>'}\n" for n in range(active + inactive)
+    )
 
 
 def read(text: str) -> HostFacts:
@@ -38,7 +40,10 @@ class TestList:
 
     def test_mig_is_a_fault_of_the_gpu(self) -> None:
         """Slices are counted and named, the GPU is one GPU."""
-        host = read(listed(0) + "  MIG 3g.40gb     Device  0: (UUID: MIG-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-2)\n")
+        host = read(
+            listed(0)
+            + "  MIG 3g.40gb     Device  0: (UUID: MIG-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-2)\n"
+        )
         assert len(host.gpus) == 1
         assert "split into 2 MIG instances (3g.40gb)" in host.gpus[0].faults[0]
 
@@ -86,17 +91,26 @@ class TestQuery:
         """A ready fabric gives UUID and clique; the PCI address is written as the kernel does."""
         uuid = "12345678-1234-1234-1234-123456789abc"
         header = "index, name, uuid, pci.bus_id, memory.total [MiB], fabric.state, fabric.status, fabric.clusterUuid, fabric.cliqueId\n"
-        host = read(header + f"0, NVIDIA GB200, GPU-1, 00000008:06:00.0, 189471 MiB, Completed, Success, {uuid}, 32766\n")
+        host = read(
+            header
+            + f"0, NVIDIA GB200, GPU-1, 00000008:06:00.0, 189471 MiB, Completed, Success, {uuid}, 32766\n"
+        )
         gpu = host.gpus[0]
         assert (gpu.pci, gpu.memory_bytes, gpu.fabric) == ("0008:06:00.0", 189471 << 20, f"{uuid}.32766")
 
     @pytest.mark.parametrize(
         ("state", "uuid", "said"),
-        [("Completed", "00000000-0000-0000-0000-000000000000", False), ("In Progress", "N/A", True), ("N/A", "N/A", False)],
+        [
+            ("Completed", "00000000-0000-0000-0000-000000000000", False),
+            ("In Progress", "N/A", True),
+            ("N/A", "N/A", False),
+        ],
     )
     def test_fabric_that_joins_no_hosts(self, state: str, uuid: str, said: bool) -> None:
         """Zeros are a single host; a fabric that is not ready is said."""
-        host = read(f"name, fabric.state, fabric.clusterUuid, fabric.cliqueId\nNVIDIA H200, {state}, {uuid}, 0\n")
+        host = read(
+            f"name, fabric.state, fabric.clusterUuid, fabric.cliqueId\nNVIDIA H200, {state}, {uuid}, 0\n"
+        )
         assert host.gpus[0].fabric is None
         assert any("not ready" in sentence for sentence in host.unknown) == said
 
@@ -118,7 +132,9 @@ def test_only_bad_input_leaves(place: int, junk: bytes) -> None:
             nvidia_smi.read(damaged, "x")
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}")
+@pytest.mark.skipif(
+    not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}"
+)
 def test_recordings() -> None:
     """Eight H100 with 18 links of 26.562 GB/s; one A100 in seven slices. From the index of the recordings."""
     (h100,) = nvidia_smi.read((RECORDINGS / "nvlink_status_h100x8_bottlerocket.txt").read_bytes(), "h100")

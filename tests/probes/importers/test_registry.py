@@ -42,7 +42,13 @@ def test_failure_of_one_is_a_warning_of_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("content", "part"),
-    [(b"", "is empty"), (b" \n\n", "is empty"), (b"\0\1\2" * 100, "a binary file"), (b"hello\nworld", "begins 'hello"), (b"\xff\xfe\xfd", "of no kind")],
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"\0\1\2" * 100, "a binary file"),
+        (b"hello\nworld", "begins 'hello"),
+        (b"\xff\xfe\xfd", "of no kind"),
+    ],
 )
 def test_unknown_content(content: bytes, part: str) -> None:
     """One line that says what it looks like and what is known."""
@@ -69,7 +75,9 @@ def test_files(tmp_path: Path) -> None:
         assert time.monotonic() - start < 2
 
 
-@pytest.mark.parametrize("filler", [b"\0", b"a", b"GPU0 ", b"<system><cpu>", b"{", b"\n", b"CA 'x'\n", b"nccl", b"[1]", b"# "])
+@pytest.mark.parametrize(
+    "filler", [b"\0", b"a", b"GPU0 ", b"<system><cpu>", b"{", b"\n", b"CA 'x'\n", b"nccl", b"[1]", b"# "]
+)
 def test_twenty_megabytes_of_anything_end_quickly(filler: bytes) -> None:
     """No importer takes more than a moment to say that it is not its own, or that it is broken."""
     content = filler * (20_000_000 // len(filler))
@@ -79,7 +87,9 @@ def test_twenty_megabytes_of_anything_end_quickly(filler: bytes) -> None:
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}")
+@pytest.mark.skipif(
+    not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}"
+)
 def test_every_recording_of_this_folder_is_recognised_once_or_refused() -> None:
     """No file is taken for two kinds: its facts are all of one source kind."""
     for path in sorted(RECORDINGS.glob("topo_*.txt")) + sorted(RECORDINGS.glob("xml_*.xml")):

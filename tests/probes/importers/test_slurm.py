@@ -67,7 +67,10 @@ def test_yaml_takes_the_default_and_names_the_others() -> None:
     """One topology is used; which, and which not, is said."""
     facts = read(YAML)
     assert [port.leaf for port in facts.ports] == ["s1", "s1", "s2", "s2"]
-    assert facts.warnings[0] == "of 2 topologies 'net' is taken (the cluster's default); not taken: racks (block)"
+    assert (
+        facts.warnings[0]
+        == "of 2 topologies 'net' is taken (the cluster's default); not taken: racks (block)"
+    )
 
 
 def test_yaml_without_a_default_takes_the_first() -> None:

@@ -33,7 +33,11 @@ def test_archive_tells_what_the_machine_tells(tmp_path: Path, compression: str) 
 
 def test_copy_of_the_class_alone_says_what_it_lacks() -> None:
     """Only device folders, below some name: adapters are read, places are unknown."""
-    files: dict[str, str | bytes] = {path.partition("infiniband/")[2]: text for path, text in ADAPTERS[0].files().items() if "infiniband/" in path}
+    files: dict[str, str | bytes] = {
+        path.partition("infiniband/")[2]: text
+        for path, text in ADAPTERS[0].files().items()
+        if "infiniband/" in path
+    }
     (facts,) = sysfs.read(packed({f"copy/{path}": text for path, text in files.items()}), "copy.tar.gz")
     assert [(nic.name, nic.rate_bytes_per_s, nic.pci) for nic in facts.nics] == [("mlx5_0", 50e9, None)]
     assert "PCI paths, NUMA nodes and GPUDirect are not told" in facts.unknown[0]
@@ -52,21 +56,36 @@ def test_hosts_side_by_side_are_several_hosts(tmp_path: Path) -> None:
 
 def test_files_padded_with_zeros_are_read() -> None:
     """Tar fills a sysfs file up to the 4096 bytes that the kernel claims."""
-    padded: dict[str, str | bytes] = {path: content.encode().ljust(4096, b"\0") for path, content in FILES.items() if isinstance(content, str)}
+    padded: dict[str, str | bytes] = {
+        path: content.encode().ljust(4096, b"\0")
+        for path, content in FILES.items()
+        if isinstance(content, str)
+    }
     assert sysfs.read(packed(padded, LINKS), "x")[0].nics == sysfs.read(ARCHIVE, "x")[0].nics
 
 
 def test_links_without_targets_are_said() -> None:
     """`tar` of /sys/class/infiniband alone holds links only: the devices are named, their ports are not."""
-    (facts,) = sysfs.read(packed({}, {path: target for path, target in LINKS.items() if path.startswith("sys/class")}), "links.tar.gz")
-    assert [(nic.name, nic.up, nic.pci) for nic in facts.nics] == [("mlx5_0", None, "0000:1b:00.0"), ("mlx5_1", None, "0000:2b:00.0")]
+    (facts,) = sysfs.read(
+        packed({}, {path: target for path, target in LINKS.items() if path.startswith("sys/class")}),
+        "links.tar.gz",
+    )
+    assert [(nic.name, nic.up, nic.pci) for nic in facts.nics] == [
+        ("mlx5_0", None, "0000:1b:00.0"),
+        ("mlx5_1", None, "0000:2b:00.0"),
+    ]
     assert sum("no ports" in sentence for sentence in facts.unknown) == 2
 
 
 def test_members_that_climb_out_are_passed_over() -> None:
     """Names with '..' or an absolute path stay in memory and inside the tree; nothing is written anywhere."""
-    hostile: dict[str, str | bytes] = {"../../etc/passwd": "x", "/sys/class/infiniband/mlx5_7/ports/1/state": "4: ACTIVE"}
-    (facts,) = sysfs.read(packed({**FILES, **hostile}, {**LINKS, "sys/class/infiniband/mlx5_8": "/etc"}), "x.tar.gz")
+    hostile: dict[str, str | bytes] = {
+        "../../etc/passwd": "x",
+        "/sys/class/infiniband/mlx5_7/ports/1/state": "4: ACTIVE",
+    }
+    (facts,) = sysfs.read(
+        packed({**FILES, **hostile}, {**LINKS, "sys/class/infiniband/mlx5_8": "/etc"}), "x.tar.gz"
+    )
     assert [nic.name for nic in facts.nics] == ["mlx5_0", "mlx5_1", "mlx5_7", "mlx5_8"]
     assert facts.nics[3].up is None
 
@@ -119,7 +138,11 @@ def test_member_of_odd_type_is_passed_over() -> None:
     """Devices, pipes and hard links in an archive are no files to open."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
-        for path, kind, target in (("sys/class/infiniband/mlx5_0/ports/1/rate", tarfile.FIFOTYPE, ""), ("x", tarfile.LNKTYPE, "x"), ("y", tarfile.CHRTYPE, "")):
+        for path, kind, target in (
+            ("sys/class/infiniband/mlx5_0/ports/1/rate", tarfile.FIFOTYPE, ""),
+            ("x", tarfile.LNKTYPE, "x"),
+            ("y", tarfile.CHRTYPE, ""),
+        ):
             member = tarfile.TarInfo(path)
             member.type, member.linkname = kind, target
             tar.addfile(member)

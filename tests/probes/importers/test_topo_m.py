@@ -50,7 +50,15 @@ def told(host: HostFacts) -> str:
 
 def essence(host: HostFacts) -> tuple[object, ...]:
     numa = [gpu.numa for gpu in host.gpus]
-    return len(host.gpus), host.domains, host.nvlink_kind, [nic.name for nic in host.nics], dict(host.gpu_paths), dict(host.nic_paths), numa
+    return (
+        len(host.gpus),
+        host.domains,
+        host.nvlink_kind,
+        [nic.name for nic in host.nics],
+        dict(host.gpu_paths),
+        dict(host.nic_paths),
+        numa,
+    )
 
 
 class TestWhole:
@@ -67,7 +75,9 @@ class TestWhole:
 
     def test_old_driver_says_soc_and_names_devices(self) -> None:
         """Names in the header are kept in their order, SOC is SYS, and there is no NUMA column to read."""
-        host = read("\tGPU0\tGPU1\tmlx4_1\tmlx4_0\tCPU Affinity\nGPU0\t X \tSOC\tPHB\tSOC\t0-5\nGPU1\tSOC\t X \tSOC\tPHB\t6-11\n")
+        host = read(
+            "\tGPU0\tGPU1\tmlx4_1\tmlx4_0\tCPU Affinity\nGPU0\t X \tSOC\tPHB\tSOC\t0-5\nGPU1\tSOC\t X \tSOC\tPHB\t6-11\n"
+        )
         assert [nic.name for nic in host.nics] == ["mlx4_1", "mlx4_0"]
         assert host.gpu_paths == {(0, 1): "SYS"}
         assert [gpu.numa for gpu in host.gpus] == [None, None]
@@ -80,8 +90,24 @@ class TestWhole:
 
     def test_degraded_gpu_is_named(self) -> None:
         """A GPU without links beside seven with all of theirs is a fault."""
-        rows = [" ".join([f"GPU{i}", *("X" if i == j else "NODE" if 2 in {i, j} else "NV18" for j in range(8)), "0-9", "0"]) for i in range(8)]
-        host = read(" " + " ".join(f"GPU{i}" for i in range(8)) + " CPU Affinity NUMA Affinity\n" + "\n".join(rows) + "\n")
+        rows = [
+            " ".join(
+                [
+                    f"GPU{i}",
+                    *("X" if i == j else "NODE" if 2 in {i, j} else "NV18" for j in range(8)),
+                    "0-9",
+                    "0",
+                ]
+            )
+            for i in range(8)
+        ]
+        host = read(
+            " "
+            + " ".join(f"GPU{i}" for i in range(8))
+            + " CPU Affinity NUMA Affinity\n"
+            + "\n".join(rows)
+            + "\n"
+        )
         assert host.domains == ((0, 1, 3, 4, 5, 6, 7), (2,))
         assert host.nvlink_kind == "switch"
         assert "GPU 2 has no active NVLink" in told(host)
@@ -105,7 +131,19 @@ class TestDamage:
             lambda text: "\n".join("node07: " + line for line in text.split("\n")),
             lambda text: text.replace("\t", " | "),
         ],
-        ids=["spaces", "quoted", "indented", "crlf", "ansi", "log around", "glued header", "glued names", "glued cells", "host prefix", "markdown table"],
+        ids=[
+            "spaces",
+            "quoted",
+            "indented",
+            "crlf",
+            "ansi",
+            "log around",
+            "glued header",
+            "glued names",
+            "glued cells",
+            "host prefix",
+            "markdown table",
+        ],
     )
     def test_repaired_without_loss(self, damage: Callable[[str], str]) -> None:
         """These lose nothing, so the facts are equal."""
@@ -113,7 +151,11 @@ class TestDamage:
 
     def test_missing_row_is_filled_from_its_column(self) -> None:
         """The matrix is symmetric; which rows were filled is said."""
-        host = read(re.sub(r"GPU2.*\n", "", BRIDGED, count=0).replace("\tGPU0\tGPU1\t", "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\n", 1))
+        host = read(
+            re.sub(r"GPU2.*\n", "", BRIDGED, count=0).replace(
+                "\tGPU0\tGPU1\t", "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\n", 1
+            )
+        )
         assert len(host.gpus) == 4
         assert host.gpu_paths[2, 3] == "NV4"
         assert "GPU2" in told(host)
@@ -207,7 +249,12 @@ class TestRefused:
 
     def test_other_texts_are_not_recognised(self) -> None:
         """Logs that speak of GPUs are no matrix."""
-        for text in (b"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n", b"GPU0 temperature 40 C\n", b"\0" * 100, b"<system></system>"):
+        for text in (
+            b"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n",
+            b"GPU0 temperature 40 C\n",
+            b"\0" * 100,
+            b"<system></system>",
+        ):
             assert not topo_m.recognise(text, "x")
 
     def test_name_that_only_begins_like_a_gpu(self) -> None:
@@ -238,13 +285,31 @@ class Machine:
         lines = ["\t" + "\t".join([*names, *last])]
         for i in range(gpus):
             cells = [" X " if i == j else self.links[i][j] for j in range(gpus)] + self.nics[i]
-            tail = [f"{16 * self.numa[i]}-{16 * self.numa[i] + 15}", str(self.numa[i]), *(["", "N/A"] if self.gpu_numa_column else [])]
+            tail = [
+                f"{16 * self.numa[i]}-{16 * self.numa[i] + 15}",
+                str(self.numa[i]),
+                *(["", "N/A"] if self.gpu_numa_column else []),
+            ]
             lines.append("\t".join([f"GPU{i}", *cells, *tail]))
         for i in range(nics):
-            cells = [self.nics[gpu][i] for gpu in range(gpus)] + [" X " if i == j else "SYS" for j in range(nics)]
+            cells = [self.nics[gpu][i] for gpu in range(gpus)] + [
+                " X " if i == j else "SYS" for j in range(nics)
+            ]
             lines.append("\t".join([f"NIC{i}", *cells]) + "\t\t\t\t")
-        legend = ["", "Legend:", "", "  X    = Self", "  NV#  = Connection traversing a bonded set of # NVLinks", ""]
-        return "\n".join([*lines, *legend, "NIC Legend:", "", *(f"  NIC{i}: mlx5_{nics - i}" for i in range(nics))]) + "\n"
+        legend = [
+            "",
+            "Legend:",
+            "",
+            "  X    = Self",
+            "  NV#  = Connection traversing a bonded set of # NVLinks",
+            "",
+        ]
+        return (
+            "\n".join(
+                [*lines, *legend, "NIC Legend:", "", *(f"  NIC{i}: mlx5_{nics - i}" for i in range(nics))]
+            )
+            + "\n"
+        )
 
 
 @st.composite
@@ -257,7 +322,12 @@ def machines(draw: st.DrawFn) -> Machine:
     for i in range(gpus):
         for j in range(i):
             far = "SYS" if numa[i] != numa[j] else rng.choice(["PIX", "PXB", "PHB", "NODE"])
-            label = {"switch": "NV18", "mesh": rng.choice(["NV1", "NV2", far]), "bridge": "NV12" if i == j + 1 and i % 2 else far, "none": far}[shape]
+            label = {
+                "switch": "NV18",
+                "mesh": rng.choice(["NV1", "NV2", far]),
+                "bridge": "NV12" if i == j + 1 and i % 2 else far,
+                "none": far,
+            }[shape]
             links[i][j] = links[j][i] = label
     distances = [[rng.choice(["PIX", "PXB", "PHB", "NODE", "SYS"]) for _ in range(nics)] for _ in range(gpus)]
     return Machine(links, distances, numa, draw(st.booleans()))
@@ -316,8 +386,12 @@ def check_honest(machine: Machine, text: str) -> None:
         return
     if (len(host.gpus), len(host.nics)) != (len(whole.gpus), len(whole.nics)):
         assert host.unknown, f"{len(host.gpus)} GPUs and {len(host.nics)} NICs in silence:\n{text}"
-    elif essence(host) != essence(whole) or [nic.device for nic in host.nics] != [nic.device for nic in whole.nics]:
-        assert host.unknown or host.warnings or devices_missing(host, whole), f"something is lost in silence:\n{text}"
+    elif essence(host) != essence(whole) or [nic.device for nic in host.nics] != [
+        nic.device for nic in whole.nics
+    ]:
+        assert host.unknown or host.warnings or devices_missing(host, whole), (
+            f"something is lost in silence:\n{text}"
+        )
     for pair, path in host.gpu_paths.items():
         if len(host.gpus) == len(whole.gpus):
             assert path == whole.gpu_paths[pair], f"a wrong link {pair}:\n{text}"
@@ -326,7 +400,9 @@ def check_honest(machine: Machine, text: str) -> None:
 def devices_missing(host: HostFacts, whole: HostFacts) -> bool:
     """A legend that is cut off leaves device names None, which says so itself."""
     same = essence(host) == essence(whole)
-    return same and all(mine.device in {None, other.device} for mine, other in zip(host.nics, whole.nics, strict=True))
+    return same and all(
+        mine.device in {None, other.device} for mine, other in zip(host.nics, whole.nics, strict=True)
+    )
 
 
 @given(machines(), st.lists(st.sampled_from(DAMAGES[:4]), max_size=3), st.integers(0, 1 << 30))
@@ -376,7 +452,13 @@ RECORDINGS = {
     "topo_a100x8_4nic": (8, 4, EIGHT, "switch", ""),
     "topo_h20x8_sglang_envprefix": (8, 8, EIGHT, "switch", ""),
     "topo_gb200_tray_x4_truncated": (4, 6, (tuple(range(4)),), "switch", "GPU3 is cut"),
-    "topo_b200x8_degraded_gpu2_noheader": (8, 12, ((0, 1, 3, 4, 5, 6, 7), (2,)), "switch", "GPU 2 has no active NVLink"),
+    "topo_b200x8_degraded_gpu2_noheader": (
+        8,
+        12,
+        ((0, 1, 3, 4, 5, 6, 7), (2,)),
+        "switch",
+        "GPU 2 has no active NVLink",
+    ),
     "topo_b200x8_snc_gluedheader_truncated": (8, 12, EIGHT, "switch", "GPU4 is cut"),
     "topo_2gpu_nv12_8nic_blankcpu": (2, 8, ((0, 1),), None, ""),
     "topo_2x5090_with_p2p_matrix": (2, 0, ALONE8[:2], "none", "topo -p2p"),
@@ -392,7 +474,9 @@ RECORDINGS = {
 }
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}")
+@pytest.mark.skipif(
+    not FOLDER.is_dir(), reason=f"recordings of other machines are not beside this checkout: {FOLDER}"
+)
 class TestRecordings:
     @pytest.mark.parametrize("name", sorted(RECORDINGS))
     def test_facts(self, name: str) -> None:

@@ -54,7 +54,13 @@ def read(text: str) -> FabricFacts:
 def test_model_gives_leaves_and_domains() -> None:
     """Blocks hang hosts on leaves; the accelerator domain names the NVLink domain."""
     facts = read(MODEL)
-    assert [(port.host, port.leaf) for port in facts.ports] == [("n11", "leaf-1"), ("n12", "leaf-1"), ("n19", "leaf-1"), ("n21", "leaf-2"), ("n22", "leaf-2")]
+    assert [(port.host, port.leaf) for port in facts.ports] == [
+        ("n11", "leaf-1"),
+        ("n12", "leaf-1"),
+        ("n19", "leaf-1"),
+        ("n21", "leaf-2"),
+        ("n22", "leaf-2"),
+    ]
     assert facts.blocks == {"nvl-1": ("n11", "n12", "n19"), "nvl-2": ("n21", "n22")}
     assert facts.uplinks == {("leaf-1", "core"): 0, ("leaf-2", "core"): 0}
 
@@ -71,7 +77,11 @@ def test_older_models_are_read() -> None:
 def test_graph_is_a_chain_of_switches_for_each_host() -> None:
     """Closest first; a host without layers is named as unknown."""
     instances = [
-        {"id": "i1", "network_layers": ["leaf1", "spine"], "labels": {"accelerator.topograph.run/domain": "d1"}},
+        {
+            "id": "i1",
+            "network_layers": ["leaf1", "spine"],
+            "labels": {"accelerator.topograph.run/domain": "d1"},
+        },
         {"id": "i2", "network_layers": ["leaf2", "spine"]},
         {"id": "i3"},
     ]
@@ -86,7 +96,10 @@ def test_graph_is_a_chain_of_switches_for_each_host() -> None:
     ("text", "message"),
     [
         ("switches:\n  a: {switches: [b]}\nblocks: []\n", "no switch has hosts"),
-        ("switches:\n  a: {switches: [b]}\n  b: {switches: [a]}\nblocks: [{switch: a, nodes: [n]}]\n", "is below itself"),
+        (
+            "switches:\n  a: {switches: [b]}\n  b: {switches: [a]}\nblocks: [{switch: a, nodes: [n]}]\n",
+            "is below itself",
+        ),
         ("switches:\n  a: {}\nblocks: [{nodes: [n]}]\n", "block 0: 'switch' is None"),
         ("switches:\n  a: {nodes: n1}\nnodes: {}\n", "is not a list of names"),
         ('{"instances": [{"id": "a", "network_layers": ["x"]}, {"id": "a"}]}', "instance 1: 'id' is 'a'"),

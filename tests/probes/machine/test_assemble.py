@@ -22,15 +22,24 @@ HINTS = Hints(gpu="H100-SXM", nic_bytes_per_s=50e9)
 UUID = "12345678-1234-1234-1234-1234567890ab.1"
 
 
-def matrix(gpus: int = 8, label: str = "NV18", host: str | None = None, source: str = "topo.txt", legend: bool = True) -> HostFacts:
+def matrix(
+    gpus: int = 8, label: str = "NV18", host: str | None = None, source: str = "topo.txt", legend: bool = True
+) -> HostFacts:
     """A host as `topo -m` shows it: one NIC beside each GPU, two sockets."""
-    near = {(i, j): "PIX" if i == j else "NODE" if (i < gpus / 2) == (j < gpus / 2) else "SYS" for i in range(gpus) for j in range(gpus)}
+    near = {
+        (i, j): "PIX" if i == j else "NODE" if (i < gpus / 2) == (j < gpus / 2) else "SYS"
+        for i in range(gpus)
+        for j in range(gpus)
+    }
     return HostFacts(
         source,
         "topo-m",
         "imported",
         host,
-        tuple(GpuFact(i, numa=int(i >= gpus / 2), nvlinks=int(label[2:]) if label[:2] == "NV" else 0) for i in range(gpus)),
+        tuple(
+            GpuFact(i, numa=int(i >= gpus / 2), nvlinks=int(label[2:]) if label[:2] == "NV" else 0)
+            for i in range(gpus)
+        ),
         tuple(NicFact(f"NIC{i}", f"mlx5_{i}" if legend else None) for i in range(gpus)),
         dict.fromkeys(combinations(range(gpus), 2), label),
         near,
@@ -41,13 +50,31 @@ def matrix(gpus: int = 8, label: str = "NV18", host: str | None = None, source: 
 
 def named(gpus: int = 8, name: str = H100, host: str | None = None, first: int = 0) -> HostFacts:
     """A host as `nvidia-smi -L` shows it."""
-    return HostFacts("list.txt", "nvidia-smi-list", "imported", host, tuple(GpuFact(i, name, f"GPU-{first + i}") for i in range(gpus)))
+    return HostFacts(
+        "list.txt",
+        "nvidia-smi-list",
+        "imported",
+        host,
+        tuple(GpuFact(i, name, f"GPU-{first + i}") for i in range(gpus)),
+    )
 
 
-def ports(nics: int = 8, rate: float = 50e9, host: str | None = None, down: tuple[int, ...] = (), source: str = "ibstat.txt") -> HostFacts:
+def ports(
+    nics: int = 8,
+    rate: float = 50e9,
+    host: str | None = None,
+    down: tuple[int, ...] = (),
+    source: str = "ibstat.txt",
+) -> HostFacts:
     """A host as `ibstat` shows it, in its order: mlx5_0, mlx5_1, mlx5_10, mlx5_2."""
     order = sorted(range(nics), key=str)
-    return HostFacts(source, "ibstat", "imported", host, nics=tuple(NicFact(f"mlx5_{i}", rate_bytes_per_s=rate, up=i not in down) for i in order))
+    return HostFacts(
+        source,
+        "ibstat",
+        "imported",
+        host,
+        nics=tuple(NicFact(f"mlx5_{i}", rate_bytes_per_s=rate, up=i not in down) for i in order),
+    )
 
 
 def said(found: Imported) -> str:
@@ -68,7 +95,12 @@ class TestOneHost:
 
     def test_sources_complete_each_other(self) -> None:
         """Matrix, list and ibstat: models, links, and rates by device name, not by order."""
-        slow = replace(ports(), nics=tuple(replace(nic, rate_bytes_per_s=25e9) if nic.name == "mlx5_1" else nic for nic in ports().nics))
+        slow = replace(
+            ports(),
+            nics=tuple(
+                replace(nic, rate_bytes_per_s=25e9) if nic.name == "mlx5_1" else nic for nic in ports().nics
+            ),
+        )
         found = assemble([matrix(), named(), slow])
         (node,) = topology(found).nodes
         assert [nic.rate.bytes_per_s for nic in node.nics] == [50e9, 25e9] + [50e9] * 6
@@ -79,14 +111,22 @@ class TestOneHost:
         """Links counted in the matrix at the rate of a data sheet are 'preset', the NIC is 'imported', the stated one 'assumed'."""
         (node,) = topology(assemble([matrix(), named(), ports()])).nodes
         assert node.nvlink.islands[0].rates[0].bytes_per_s == 450e9
-        assert (node.nvlink.islands[0].rates[0].evidence.kind, node.nics[0].rate.evidence.kind) == ("preset", "imported")
+        assert (node.nvlink.islands[0].rates[0].evidence.kind, node.nics[0].rate.evidence.kind) == (
+            "preset",
+            "imported",
+        )
         assert "topo.txt" in node.nvlink.islands[0].rates[0].evidence.source
         (hinted,) = topology(assemble([matrix()], HINTS)).nodes
         assert hinted.nics[0].rate.evidence.kind == "assumed"
 
     def test_read_link_rate_is_payload_and_keeps_its_evidence(self) -> None:
         """26.562 GB/s is the signalling rate; NVML's word is better than a data sheet."""
-        read = replace(named(), evidence="read", source="NVML", gpus=tuple(replace(gpu, nvlinks=18, nvlink_bytes_per_s=26.562e9) for gpu in named().gpus))
+        read = replace(
+            named(),
+            evidence="read",
+            source="NVML",
+            gpus=tuple(replace(gpu, nvlinks=18, nvlink_bytes_per_s=26.562e9) for gpu in named().gpus),
+        )
         (node,) = topology(assemble([matrix(), read], HINTS)).nodes
         rate = node.nvlink.islands[0].rates[0]
         assert (rate.bytes_per_s, rate.evidence.kind) == (450e9, "imported")
@@ -116,7 +156,11 @@ class TestOneHost:
     def test_nic_that_is_near_no_gpu_is_not_planned(self) -> None:
         """A storage adapter is across sockets from every GPU that has one of its own."""
         host = matrix()
-        storage = replace(host, nics=(*host.nics, NicFact("NIC8")), nic_paths={**host.nic_paths, **{(gpu, 8): "SYS" for gpu in range(8)}})
+        storage = replace(
+            host,
+            nics=(*host.nics, NicFact("NIC8")),
+            nic_paths={**host.nic_paths, **{(gpu, 8): "SYS" for gpu in range(8)}},
+        )
         found = assemble([storage], HINTS)
         assert found.nics == 9
         assert len(topology(found).nodes[0].nics) == 8
@@ -178,7 +222,12 @@ class TestOneHost:
 
     def test_pcie_machine_shares_its_switches(self) -> None:
         """GPUs below one PCIe switch share its uplink, whose rate is an assumption."""
-        host = replace(matrix(4, "NODE"), gpu_paths={**dict.fromkeys(combinations(range(4), 2), "NODE"), (0, 1): "PIX", (2, 3): "PIX"}, nics=(), nic_paths={})
+        host = replace(
+            matrix(4, "NODE"),
+            gpu_paths={**dict.fromkeys(combinations(range(4), 2), "NODE"), (0, 1): "PIX", (2, 3): "PIX"},
+            nics=(),
+            nic_paths={},
+        )
         (node,) = topology(assemble([host], Hints(gpu="L40S"))).nodes
         assert node.pcie is not None
         assert [switch.gpus for switch in node.pcie.switches] == [(0, 1), (2, 3)]
@@ -189,7 +238,11 @@ class TestOneHost:
 class TestSeveralHosts:
     def test_names_make_nodes(self) -> None:
         """Facts of one name are one host; two names are two nodes."""
-        facts = [fact for host, first in (("n1", 0), ("n2", 8)) for fact in (matrix(host=host), named(host=host, first=first), ports(host=host))]
+        facts = [
+            fact
+            for host, first in (("n1", 0), ("n2", 8))
+            for fact in (matrix(host=host), named(host=host, first=first), ports(host=host))
+        ]
         found = assemble(facts)
         assert found.hosts == ("n1", "n2")
         assert found.nvlink_domains == (tuple(range(8)), tuple(range(8, 16)))
@@ -230,7 +283,13 @@ class TestSeveralHosts:
 
     def test_unnamed_part_joins_the_only_host_or_none(self) -> None:
         """An ibstat without a name belongs to the one host there is; with two hosts it is not used."""
-        assert topology(assemble([matrix(host="n1"), named(host="n1"), ports()])).nodes[0].nics[0].rate.bytes_per_s == 50e9
+        assert (
+            topology(assemble([matrix(host="n1"), named(host="n1"), ports()]))
+            .nodes[0]
+            .nics[0]
+            .rate.bytes_per_s
+            == 50e9
+        )
         found = assemble([matrix(host="n1"), matrix(host="n2"), ports()], Hints(gpu="H100"))
         assert found.nics == 16
         assert any("not used" in sentence for sentence in found.unknown)
@@ -252,9 +311,18 @@ class TestSeveralHosts:
 
 def rails(hosts: list[str], uplinks: int, host_rate: float = 50e9) -> FabricFacts:
     """Eight leaves, one for each NIC of every host."""
-    cables = tuple(PortFact(host, f"mlx5_{nic}", f"leaf{nic}", host_rate) for host in hosts for nic in range(8))
+    cables = tuple(
+        PortFact(host, f"mlx5_{nic}", f"leaf{nic}", host_rate) for host in hosts for nic in range(8)
+    )
     pairs = {(f"leaf{nic}", "spine"): uplinks for nic in range(8)}
-    return FabricFacts("ibnet.txt", "ibnetdiscover", "imported", cables, pairs, {pair: count * 50e9 for pair, count in pairs.items()})
+    return FabricFacts(
+        "ibnet.txt",
+        "ibnetdiscover",
+        "imported",
+        cables,
+        pairs,
+        {pair: count * 50e9 for pair, count in pairs.items()},
+    )
 
 
 class TestFabric:
@@ -264,12 +332,25 @@ class TestFabric:
     def test_rails_and_oversubscription(self) -> None:
         """NIC i of every host is on leaf i; four hosts over two uplinks are 2 : 1."""
         fabric = topology(assemble([*self.hosts(4), rails([f"n{n}" for n in range(4)], 2)], HINTS)).fabric
-        assert (fabric.kind, fabric.nodes_per_leaf, fabric.oversubscription, fabric.evidence.kind) == ("rail", 4, 2.0, "imported")
+        assert (fabric.kind, fabric.nodes_per_leaf, fabric.oversubscription, fabric.evidence.kind) == (
+            "rail",
+            4,
+            2.0,
+            "imported",
+        )
 
     def test_leaf_by_leaf_order_of_hosts(self) -> None:
         """The planner counts consecutive hosts, so the ranks follow the leaves."""
         cables = tuple(PortFact(f"n{n}", None, f"leaf{n % 2}") for n in range(4))
-        found = assemble([*self.hosts(4), FabricFacts("topology.conf", "slurm", "imported", cables, {("leaf0", "s"): 0, ("leaf1", "s"): 0})], HINTS)
+        found = assemble(
+            [
+                *self.hosts(4),
+                FabricFacts(
+                    "topology.conf", "slurm", "imported", cables, {("leaf0", "s"): 0, ("leaf1", "s"): 0}
+                ),
+            ],
+            HINTS,
+        )
         assert found.hosts == ("n0", "n2", "n1", "n3")
         assert (topology(found).fabric.kind, topology(found).fabric.nodes_per_leaf) == ("leaf-spine", 2)
         assert "--oversubscription" in said(found)
@@ -297,8 +378,16 @@ class TestFabric:
         found = assemble([matrix(), stranger], HINTS)
         assert topology(found).fabric.kind == "none"
         assert "no cable of" in said(found)
-        host = replace(matrix(), nics=tuple(replace(nic, guid=f"{i + 1:016x}") for i, nic in enumerate(matrix().nics)))
-        joined = replace(stranger, ports=tuple(replace(port, guid=f"{i % 8 + 1:016x}") if port.host == "x1" else port for i, port in enumerate(stranger.ports)))
+        host = replace(
+            matrix(), nics=tuple(replace(nic, guid=f"{i + 1:016x}") for i, nic in enumerate(matrix().nics))
+        )
+        joined = replace(
+            stranger,
+            ports=tuple(
+                replace(port, guid=f"{i % 8 + 1:016x}") if port.host == "x1" else port
+                for i, port in enumerate(stranger.ports)
+            ),
+        )
         assert topology(assemble([host, joined], HINTS)).fabric.kind == "rail"
 
     def test_stated_oversubscription_is_an_assumption(self) -> None:
@@ -309,7 +398,10 @@ class TestFabric:
 
 class TestMeasured:
     def sweep(self, bytes_per_s: float, ranks: int = 8) -> MeasureFacts:
-        samples = tuple(Sample(size, 20e-6 + size / bytes_per_s, 0.0, 0.0, 0.0, in_place=False) for size in (1 << 26, 1 << 27, 1 << 28, 1 << 29))
+        samples = tuple(
+            Sample(size, 20e-6 + size / bytes_per_s, 0.0, 0.0, 0.0, in_place=False)
+            for size in (1 << 26, 1 << 27, 1 << 28, 1 << 29)
+        )
         return MeasureFacts("alltoall.txt", "nccl-tests", "alltoall", ranks, samples=samples)
 
     def test_measured_rate_replaces_the_data_sheet(self) -> None:
@@ -331,7 +423,17 @@ class TestOutput:
         """Exactly these, and plain data all the way; the topology reads back to an equal one."""
         found = assemble([matrix(), named(), ports()])
         data = json.loads(json.dumps(found.to_dict()))
-        assert list(data) == ["gpus", "nvlink_domains", "nics", "affinity", "unknown", "warnings", "hosts", "kinds", "topology"]
+        assert list(data) == [
+            "gpus",
+            "nvlink_domains",
+            "nics",
+            "affinity",
+            "unknown",
+            "warnings",
+            "hosts",
+            "kinds",
+            "topology",
+        ]
         assert data["affinity"]["0"] == ["NIC0"]
         assert topology_from_dict(data["topology"]) == found.topology
 
@@ -342,7 +444,14 @@ class TestOutput:
 
     @pytest.mark.parametrize(
         "hints",
-        [Hints(gpu="H9000"), Hints(nodes=0), Hints(nodes=10**9), Hints(nic_bytes_per_s=-1.0), Hints(oversubscription=0.5), Hints(nvlink_domain_nodes=-2)],
+        [
+            Hints(gpu="H9000"),
+            Hints(nodes=0),
+            Hints(nodes=10**9),
+            Hints(nic_bytes_per_s=-1.0),
+            Hints(oversubscription=0.5),
+            Hints(nvlink_domain_nodes=-2),
+        ],
     )
     def test_hints_that_cannot_be(self, hints: Hints) -> None:
         """One line, with the flag or the nearest name."""
@@ -385,11 +494,23 @@ class TestNames:
         for gpu in GPUS:
             assert named_gpu(gpu.model) == gpu
             assert all(links_of_gpu(name) == gpu for name in gpu.names)
-            assert topology(assemble([matrix(1, "NODE")], Hints(gpu=gpu.model, nic_bytes_per_s=1e9))).nodes[0].gpus[0].name == gpu.model
+            assert (
+                topology(assemble([matrix(1, "NODE")], Hints(gpu=gpu.model, nic_bytes_per_s=1e9)))
+                .nodes[0]
+                .gpus[0]
+                .name
+                == gpu.model
+            )
 
     def test_payload_of_printed_speeds(self) -> None:
         """Unknown speeds are taken as they are."""
-        assert [payload_bytes_per_s(rate) for rate in (26.562e9, 53.125e9, 25.781e9, 25e9, 14.062e9)] == [25e9, 50e9, 25e9, 25e9, 14.062e9]
+        assert [payload_bytes_per_s(rate) for rate in (26.562e9, 53.125e9, 25.781e9, 25e9, 14.062e9)] == [
+            25e9,
+            50e9,
+            25e9,
+            25e9,
+            14.062e9,
+        ]
 
 
 @st.composite
@@ -404,18 +525,41 @@ def host_facts(draw: st.DrawFn) -> HostFacts:
         draw(st.sampled_from(["read", "imported"])),
         draw(st.sampled_from([None, "n1", "n2", "localhost"])),
         tuple(
-            GpuFact(i, draw(st.sampled_from([None, H100, "NVIDIA X1"])), draw(st.sampled_from([None, f"GPU-{i}"])), numa=draw(st.sampled_from([None, 0, 3])))
+            GpuFact(
+                i,
+                draw(st.sampled_from([None, H100, "NVIDIA X1"])),
+                draw(st.sampled_from([None, f"GPU-{i}"])),
+                numa=draw(st.sampled_from([None, 0, 3])),
+            )
             for i in range(gpus)
         ),
-        tuple(NicFact(f"NIC{i}", draw(st.sampled_from([None, f"mlx5_{i}"])), draw(st.sampled_from([None, 25e9, 50e9])), up=draw(maybe)) for i in range(nics)),
+        tuple(
+            NicFact(
+                f"NIC{i}",
+                draw(st.sampled_from([None, f"mlx5_{i}"])),
+                draw(st.sampled_from([None, 25e9, 50e9])),
+                up=draw(maybe),
+            )
+            for i in range(nics)
+        ),
         {pair: draw(words) for pair in combinations(range(gpus), 2) if draw(maybe)},
-        {(i, j): draw(st.sampled_from(["PIX", "PXB", "PHB", "NODE", "SYS"])) for i in range(gpus) for j in range(nics) if draw(maybe)},
+        {
+            (i, j): draw(st.sampled_from(["PIX", "PXB", "PHB", "NODE", "SYS"]))
+            for i in range(gpus)
+            for j in range(nics)
+            if draw(maybe)
+        },
         draw(st.sampled_from([None, "none", "switch", "mesh", "bridge"])),
-        draw(st.sampled_from([None, tuple((i,) for i in range(gpus)), (tuple(range(gpus)),) if gpus else ()])),
+        draw(
+            st.sampled_from([None, tuple((i,) for i in range(gpus)), (tuple(range(gpus)),) if gpus else ()])
+        ),
     )
 
 
-@given(st.lists(host_facts(), min_size=1, max_size=4), st.sampled_from([Hints(), HINTS, Hints(gpu="GB200", nodes=2, nic_bytes_per_s=1e9)]))
+@given(
+    st.lists(host_facts(), min_size=1, max_size=4),
+    st.sampled_from([Hints(), HINTS, Hints(gpu="GB200", nodes=2, nic_bytes_per_s=1e9)]),
+)
 def test_any_facts_give_a_machine_or_one_line(facts: list[HostFacts], hints: Hints) -> None:
     """Holes and contradictions: a topology that holds, or a sentence; every GPU is in one domain, no other exception."""
     try:
@@ -430,11 +574,16 @@ def test_any_facts_give_a_machine_or_one_line(facts: list[HostFacts], hints: Hin
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}")
+@pytest.mark.skipif(
+    not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}"
+)
 class TestRecordings:
     def test_published_paste_with_two_hints_is_a_topology(self) -> None:
         """8 x H20 with eight NICs, from a bug report: 18 links a GPU, one NIC each."""
-        found = assemble(read_file(RECORDINGS / "topo_h20x8_sglang_envprefix.txt"), Hints(gpu="H20", nic_bytes_per_s=50e9, nodes=4))
+        found = assemble(
+            read_file(RECORDINGS / "topo_h20x8_sglang_envprefix.txt"),
+            Hints(gpu="H20", nic_bytes_per_s=50e9, nodes=4),
+        )
         assert topology(found).gpu_count == 32
         assert topology(found).nodes[0].nvlink.islands[0].rates[0].bytes_per_s == 450e9
         assert found.affinity[31] == ("NIC7",)
@@ -442,15 +591,23 @@ class TestRecordings:
     def test_nearest_nics_of_published_pastes(self) -> None:
         """Two NICs a pair on DGX A100, none for half of the GPUs of another host, PIX among NODE where NUMA is off. From the index of the recordings."""
         dgx = assemble(read_file(RECORDINGS / "topo_dgxa100_mlx5_header_truncated.txt"))
-        assert (dgx.nics, dgx.affinity[0], dgx.affinity[5]) == (12, ("mlx5_0", "mlx5_1"), ("mlx5_6", "mlx5_7"))
+        assert (dgx.nics, dgx.affinity[0], dgx.affinity[5]) == (
+            12,
+            ("mlx5_0", "mlx5_1"),
+            ("mlx5_6", "mlx5_7"),
+        )
         half = assemble(read_file(RECORDINGS / "topo_a100x8_4nic.txt"))
         assert [half.affinity[gpu] for gpu in range(4, 8)] == [()] * 4
         roce = assemble(read_file(RECORDINGS / "topo_h100x8_roce_numaoff_gluedcells.txt"))
-        assert [roce.affinity[gpu] for gpu in range(8)] == [(f"NIC{nic}",) for nic in (0, 1, 2, 5, 6, 7, 8, 11)]
+        assert [roce.affinity[gpu] for gpu in range(8)] == [
+            (f"NIC{nic}",) for nic in (0, 1, 2, 5, 6, 7, 8, 11)
+        ]
 
     def test_list_and_matrix_of_one_paste(self) -> None:
         """What a bug report holds together needs only the NIC rate."""
-        listing = "".join(f"GPU {i}: {H100} (UUID: GPU-{i:08x}-0000-0000-0000-000000000000)\n" for i in range(8))
+        listing = "".join(
+            f"GPU {i}: {H100} (UUID: GPU-{i:08x}-0000-0000-0000-000000000000)\n" for i in range(8)
+        )
         paste = listing.encode() + (RECORDINGS / "topo_8gpu_nv18_8nic_pxb.txt").read_bytes()
         found = assemble(read_facts(paste, "report"), Hints(nic_bytes_per_s=50e9))
         assert topology(found).nodes[0].gpus[0].name == "H100-SXM-80GB"

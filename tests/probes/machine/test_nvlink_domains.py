@@ -4,7 +4,16 @@ from itertools import combinations
 
 import pytest
 
-from probes.machine.nvlink_domains import Domains, components, domains_from_links, domains_from_paths, fabric_faults, fabric_key, links_of, lost_gpus
+from probes.machine.nvlink_domains import (
+    Domains,
+    components,
+    domains_from_links,
+    domains_from_paths,
+    fabric_faults,
+    fabric_key,
+    links_of,
+    lost_gpus,
+)
 
 CUBE = {  # NVLinks of a DGX-1V: each GPU has six
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2,
@@ -38,9 +47,26 @@ def full(members: range, links: int) -> dict[tuple[int, int], int]:
         (3, {}, "none", 3),
         (1, {}, "none", 1),
     ],
-    ids=["H100", "A100", "A800", "DGX-2", "tray", "H100 x4", "A100 x4", "DGX-1V", "pairs", "NVL pairs", "one link", "islands", "PCIe", "alone"],
+    ids=[
+        "H100",
+        "A100",
+        "A800",
+        "DGX-2",
+        "tray",
+        "H100 x4",
+        "A100 x4",
+        "DGX-1V",
+        "pairs",
+        "NVL pairs",
+        "one link",
+        "islands",
+        "PCIe",
+        "alone",
+    ],
 )
-def test_arithmetic_tells_switches_from_cables(count: int, linked: dict[tuple[int, int], int], kind: str, domains: int) -> None:
+def test_arithmetic_tells_switches_from_cables(
+    count: int, linked: dict[tuple[int, int], int], kind: str, domains: int
+) -> None:
     """More links than a GPU has can only be a switch."""
     found = domains_from_paths(count, labels(count, linked))
     assert (found.kind, len(found.domains), found.unknown, found.warnings) == (kind, domains, (), ())
@@ -66,7 +92,9 @@ def test_what_looks_the_same_is_settled_by_the_model() -> None:
 def test_missing_pair_is_not_a_pair_without_links() -> None:
     """A cut matrix: nothing is missing behind one switch, everything may be in a mesh."""
     whole = labels(8, full(range(8), 18))
-    assert domains_from_paths(8, {pair: label for pair, label in whole.items() if pair[0] < 4}) == domains_from_paths(8, whole)
+    assert domains_from_paths(
+        8, {pair: label for pair, label in whole.items() if pair[0] < 4}
+    ) == domains_from_paths(8, whole)
     cut = domains_from_paths(8, {pair: label for pair, label in labels(8, CUBE).items() if pair != (6, 7)})
     assert cut.kind is None
     assert "6-7" in cut.unknown[0]
@@ -75,7 +103,9 @@ def test_missing_pair_is_not_a_pair_without_links() -> None:
 
 def test_gpu_without_links_among_many_is_lost() -> None:
     """It is a fault and named; a bare third GPU beside a bridged pair is none."""
-    degraded = domains_from_paths(8, labels(8, {pair: 18 for pair in combinations(range(8), 2) if 2 not in pair}))
+    degraded = domains_from_paths(
+        8, labels(8, {pair: 18 for pair in combinations(range(8), 2) if 2 not in pair})
+    )
     assert degraded.domains == ((0, 1, 3, 4, 5, 6, 7), (2,))
     assert "GPU 2 has no active NVLink" in degraded.warnings[0]
     assert lost_gpus(degraded.domains, degraded.links) == {2}
@@ -92,9 +122,13 @@ def test_pair_without_nvlink_behind_one_switch_is_said() -> None:
 class TestCountedLinks:
     def test_switch_ids_tell_islands_apart(self) -> None:
         """Disjoint switches are islands; one shared switch joins."""
-        apart = domains_from_links({}, [12] * 4, [frozenset("ab"), frozenset("ab"), frozenset("c"), frozenset("c")])
+        apart = domains_from_links(
+            {}, [12] * 4, [frozenset("ab"), frozenset("ab"), frozenset("c"), frozenset("c")]
+        )
         assert (apart.kind, apart.domains) == ("switch", ((0, 1), (2, 3)))
-        assert domains_from_links({}, [12] * 3, [frozenset("ab"), frozenset("bc"), frozenset("c")]).domains == ((0, 1, 2),)
+        assert domains_from_links(
+            {}, [12] * 3, [frozenset("ab"), frozenset("bc"), frozenset("c")]
+        ).domains == ((0, 1, 2),)
 
     def test_unreadable_switches_are_one_domain(self) -> None:
         """Virtual machines show no ids."""
@@ -102,13 +136,18 @@ class TestCountedLinks:
 
     def test_direct_links(self) -> None:
         """Pairs are bridges, more is a mesh; both kinds at once cannot be planned for."""
-        assert domains_from_links({(0, 1): 4}, [0] * 3, [frozenset()] * 3) == Domains("bridge", ((0, 1), (2,)), (4, 4, 0))
+        assert domains_from_links({(0, 1): 4}, [0] * 3, [frozenset()] * 3) == Domains(
+            "bridge", ((0, 1), (2,)), (4, 4, 0)
+        )
         assert domains_from_links(CUBE, [0] * 8, [frozenset()] * 8).kind == "mesh"
         assert domains_from_links({(0, 1): 4}, [0, 0, 9, 9], [frozenset()] * 4).unknown
 
     def test_gpu_with_fewer_links_is_named(self) -> None:
         """Sixteen of eighteen: it works, at a lower rate."""
-        assert "GPU 3 has 16" in domains_from_links({}, [18] * 3 + [16] + [18] * 4, [frozenset("s")] * 8).warnings[0]
+        assert (
+            "GPU 3 has 16"
+            in domains_from_links({}, [18] * 3 + [16] + [18] * 4, [frozenset("s")] * 8).warnings[0]
+        )
 
 
 class TestFabric:
@@ -116,9 +155,15 @@ class TestFabric:
 
     def test_ready_fabric_is_uuid_and_clique(self) -> None:
         """The text form that Kubernetes labels use; padding of the state is ignored."""
-        assert fabric_key(self.UUID, 32766, 0xFF00 | 3, 0) == ("12345678-1234-1234-1234-1234567890ab.32766", None)
+        assert fabric_key(self.UUID, 32766, 0xFF00 | 3, 0) == (
+            "12345678-1234-1234-1234-1234567890ab.32766",
+            None,
+        )
 
-    @pytest.mark.parametrize(("state", "status", "said"), [(0, 0, None), (1, 0, "has not started"), (2, 0, "in progress"), (3, 999, "999"), (7, 0, "state 7")])
+    @pytest.mark.parametrize(
+        ("state", "status", "said"),
+        [(0, 0, None), (1, 0, "has not started"), (2, 0, "in progress"), (3, 999, "999"), (7, 0, "state 7")],
+    )
     def test_fabric_that_is_not_ready_joins_nothing(self, state: int, status: int, said: str | None) -> None:
         """Not supported is no fabric; everything else is said."""
         key, why = fabric_key(self.UUID, 1, state, status)

@@ -11,7 +11,14 @@ from probes.measure.busbw import COLLECTIVES, Shares, bisection_bytes_per_s, bus
 # 2 hosts of 8, 16 MB in 200 us: algbw 80 GB/s, busbw 75 GB/s; of the 16 MB each rank sends 7/16 inside and 8/16 between
 SIZE, SECONDS = 16_000_000, 200e-6
 SAMPLE = Sample(SIZE, SECONDS, 80e9, 75e9, 75e9, in_place=False)
-TWO_HOSTS = MeasureFacts("x", "nccl-tests", "alltoall", 16, ("a",) * 8 + ("b",) * 8, samples=(SAMPLE, replace(SAMPLE, in_place=True)))
+TWO_HOSTS = MeasureFacts(
+    "x",
+    "nccl-tests",
+    "alltoall",
+    16,
+    ("a",) * 8 + ("b",) * 8,
+    samples=(SAMPLE, replace(SAMPLE, in_place=True)),
+)
 
 
 def test_factors_are_those_of_nccl_tests() -> None:
@@ -32,7 +39,9 @@ def test_the_parts_inside_and_between_hosts() -> None:
     assert host_shares(TWO_HOSTS) == Shares(7 / 16, 8 / 16)
     assert host_shares(replace(TWO_HOSTS, scope="rail", groups=8)) == Shares(0, 1 / 2)
     assert host_shares(replace(TWO_HOSTS, scope="domain", groups=2)) == Shares(7 / 8, 0)
-    assert host_shares(replace(TWO_HOSTS, scope="domain", groups=1)) is None  # a domain over both hosts: NVLink between them
+    assert (
+        host_shares(replace(TWO_HOSTS, scope="domain", groups=1)) is None
+    )  # a domain over both hosts: NVLink between them
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,10 @@ def test_no_rate_comes_from_too_little(sizes: list[float], seconds: list[float],
 
 def test_the_share_of_the_size_is_what_crossed_the_link() -> None:
     """Of an all-to-all over two hosts half goes to the other: half the size's rate. In-place rows do not count."""
-    samples = [Sample(int(size), seconds, 0, 0, 0, in_place=False) for size, seconds in zip(SIZES, line(0, 100e9), strict=True)]
+    samples = [
+        Sample(int(size), seconds, 0, 0, 0, in_place=False)
+        for size, seconds in zip(SIZES, line(0, 100e9), strict=True)
+    ]
     wrong = [Sample(int(size), 1.0, 0, 0, 0, in_place=True) for size in SIZES]
     facts = MeasureFacts("x", "nccl-tests", "alltoall", 16, samples=(*samples, *wrong))
     assert fit_facts(facts, 0.5).bytes_per_s == pytest.approx(50e9)
@@ -88,5 +91,8 @@ def test_the_share_of_the_size_is_what_crossed_the_link() -> None:
 def test_it_reads_as_a_sentence() -> None:
     """Rate, start-up, sizes and errors; and the seconds it predicts."""
     found = Fit(20e-6, 50e9, 0.012, 0.02, 6, 2, 8 << 20, 1 << 28)
-    assert found.text == "50 GB/s after 20 us, 6 sizes of 8.39 MB to 268 MB, mean error 1.2%, 2.0% for a size that was left out"
+    assert (
+        found.text
+        == "50 GB/s after 20 us, 6 sizes of 8.39 MB to 268 MB, mean error 1.2%, 2.0% for a size that was left out"
+    )
     assert found.seconds(50e9) == pytest.approx(1.00002)

@@ -5,8 +5,22 @@ import pytest
 from planner.base import BadInput
 from probes.ranks.launch import Launch, adopt, launch_of
 
-TORCHRUN = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}
-SRUN = {"SLURM_PROCID": "8", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_NNODES": "2", "SLURM_JOB_ID": "77"}
+TORCHRUN = {
+    "RANK": "9",
+    "WORLD_SIZE": "16",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "8",
+    "GROUP_RANK": "1",
+    "GROUP_WORLD_SIZE": "2",
+}
+SRUN = {
+    "SLURM_PROCID": "8",
+    "SLURM_NTASKS": "16",
+    "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "1",
+    "SLURM_NNODES": "2",
+    "SLURM_JOB_ID": "77",
+}
 STEP = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NODEID": "3", "SLURM_STEP_NUM_NODES": "1"}
 OPEN_MPI = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
 
@@ -18,7 +32,10 @@ OPEN_MPI = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
         (TORCHRUN | SRUN | {"TORCHELASTIC_RUN_ID": "x"}, Launch("torchrun", 9, 16, 1, 8, 1, 2, "x")),
         (SRUN, Launch("srun", 8, 16, 0, None, 1, 2, "77")),
         (SRUN | STEP, Launch("srun", 0, 1, 0, run="77")),
-        ({f"OMPI_COMM_WORLD_{name}": value for name, value in OPEN_MPI.items()}, Launch("mpirun", 3, 4, 1, 2)),
+        (
+            {f"OMPI_COMM_WORLD_{name}": value for name, value in OPEN_MPI.items()},
+            Launch("mpirun", 3, 4, 1, 2),
+        ),
         ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"}, Launch("mpiexec", 1, 2, 0)),
         ({"RANK": "0", "SLURM_JOB_ID": "77"}, None),
     ],
@@ -41,23 +58,45 @@ def test_a_launcher_that_says_nonsense() -> None:
 
 def test_srun_is_made_a_torch_group() -> None:
     """The first host of the step is where ranks meet."""
-    environment = {"SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "16", "SLURM_LOCALID": "1", "SLURM_NODEID": "1", "SLURM_NNODES": "2"}
+    environment = {
+        "SLURM_PROCID": "9",
+        "SLURM_STEP_NUM_TASKS": "16",
+        "SLURM_LOCALID": "1",
+        "SLURM_NODEID": "1",
+        "SLURM_NNODES": "2",
+    }
     environment["SLURM_STEP_NODELIST"] = "gpu[07-08]"
     adopt(environment)
-    wanted = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8", "MASTER_ADDR": "gpu07", "MASTER_PORT": "29500"}
+    wanted = {
+        "RANK": "9",
+        "WORLD_SIZE": "16",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "8",
+        "MASTER_ADDR": "gpu07",
+        "MASTER_PORT": "29500",
+    }
     assert {name: environment.get(name) for name in wanted} == wanted
 
 
 def test_a_batch_script_is_no_rank() -> None:
     """Slurm numbers it 0 of all tasks, but nobody else is there to meet."""
-    environment = {"SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_JOB_NODELIST": "gpu[07-08]"}
+    environment = {
+        "SLURM_PROCID": "0",
+        "SLURM_NTASKS": "16",
+        "SLURM_LOCALID": "0",
+        "SLURM_JOB_NODELIST": "gpu[07-08]",
+    }
     assert adopt(environment) is None
     assert "RANK" not in environment
 
 
 def test_mpirun_must_be_told_where_to_meet() -> None:
     """Open MPI does not tell its ranks a host."""
-    environment = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    environment = {
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    }
     with pytest.raises(BadInput, match="MASTER_ADDR"):
         adopt(environment)
     environment["MASTER_ADDR"] = "here"

@@ -15,14 +15,35 @@ from tests.probes.records import record, uuid
 def full(name: str = "gpu-a.lab.example") -> ProbeRecord:
     """A record whose sentences name what must not be seen."""
     one = record(7, name, launch=Launch("srun", 0, 2, 0, run="4711"))
-    warnings = (f"{name} is slow; gpu-a has 0x0c42a10300123007 and {uuid(7, 1)}", "gid fe80:0000:0000:0001 of gpu-a-2")
-    return replace(one, host=replace(one.host, warnings=warnings, gpus=(replace(one.host.gpus[0], faults=("on gpu-a",)), *one.host.gpus[1:])))
+    warnings = (
+        f"{name} is slow; gpu-a has 0x0c42a10300123007 and {uuid(7, 1)}",
+        "gid fe80:0000:0000:0001 of gpu-a-2",
+    )
+    return replace(
+        one,
+        host=replace(
+            one.host,
+            warnings=warnings,
+            gpus=(replace(one.host.gpus[0], faults=("on gpu-a",)), *one.host.gpus[1:]),
+        ),
+    )
 
 
 def test_nothing_that_points_home_is_left() -> None:
     """Host name long and short, UUIDs, GUIDs, machine, job: gone from every value and every sentence."""
     text = json.dumps(record_to_dict(anonymise(full())))
-    for secret in ("lab.example", '"gpu-a', " gpu-a ", "on gpu-a", "00000007", "3143b15b", "0c42a103", "fe80", f"{7:016x}", "4711"):
+    for secret in (
+        "lab.example",
+        '"gpu-a',
+        " gpu-a ",
+        "on gpu-a",
+        "00000007",
+        "3143b15b",
+        "0c42a103",
+        "fe80",
+        f"{7:016x}",
+        "4711",
+    ):
         assert secret not in text
     assert "gpu-a-2" in text  # another word
 
@@ -44,7 +65,9 @@ def test_what_is_planned_with_stays() -> None:
     before, after = full().host, anonymise(full()).host
     for field in ("gpu_paths", "nic_paths", "domains", "nvlink_kind", "platform"):
         assert getattr(before, field) == getattr(after, field)
-    assert [(gpu.name, gpu.pci, gpu.nvlinks) for gpu in before.gpus] == [(gpu.name, gpu.pci, gpu.nvlinks) for gpu in after.gpus]
+    assert [(gpu.name, gpu.pci, gpu.nvlinks) for gpu in before.gpus] == [
+        (gpu.name, gpu.pci, gpu.nvlinks) for gpu in after.gpus
+    ]
 
 
 def test_a_key_of_ones_own_gives_other_pseudonyms() -> None:
@@ -55,7 +78,14 @@ def test_a_key_of_ones_own_gives_other_pseudonyms() -> None:
 def test_a_measurement_has_the_hosts_of_the_probe_files() -> None:
     """Under the same pseudonyms, also inside sentences, so that the two still belong together."""
     name = full().host.host or ""
-    facts = MeasureFacts(f"torch-gloo on {name}", "torch-gloo", "alltoall", 2, hosts=(name, "gpu-z"), warnings=(f"{name} and gpu-z are slow",))
+    facts = MeasureFacts(
+        f"torch-gloo on {name}",
+        "torch-gloo",
+        "alltoall",
+        2,
+        hosts=(name, "gpu-z"),
+        warnings=(f"{name} and gpu-z are slow",),
+    )
     hidden = anonymise_measured(facts)
     assert hidden.hosts[0] == anonymise(full()).host.host
     assert not re.search(rf"{name}|gpu-z", repr(hidden))

@@ -12,7 +12,15 @@ from planner.base import BadInput
 from probes.base.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.importers.registry import read_facts
 from probes.ranks.launch import Launch
-from probes.record.file import ProbeRecord, make_record, read_record, record_from_dict, record_name, record_to_dict, write_record
+from probes.record.file import (
+    ProbeRecord,
+    make_record,
+    read_record,
+    record_from_dict,
+    record_name,
+    record_to_dict,
+    write_record,
+)
 from tests.probes.records import TAKEN, facts, record, uuid
 
 
@@ -48,7 +56,10 @@ def test_importing_a_probe_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": "moeplan/probe/2"}, r"^a.json: not a probe file of this version \(schema 'moeplan/probe/2'"),
+        (
+            {"schema": "moeplan/probe/2"},
+            r"^a.json: not a probe file of this version \(schema 'moeplan/probe/2'",
+        ),
         ({"taken": "yesterday"}, "^a.json: a probe was taken at 'yesterday'; write the time like"),
         ({"extra": 1}, "^a.json: unknown key 'extra'"),
         ({"host.host": " "}, "^a.json: a probe names no host"),
@@ -57,19 +68,34 @@ def test_importing_a_probe_file(tmp_path: Path) -> None:
         ({"host.nvlink_kind": "ring"}, "^a.json: host: nvlink_kind is 'ring'"),
         ({"host.domains": [[0]]}, "^a.json: host: domains: must hold each of the 2 GPUs once"),
         ({"host.domains": [[0, "1"]]}, r"^a.json: host: domains\[0\]\[1\]: is '1'; expected a whole number"),
-        ({"host.gpu_paths": {"0-2": "NV18"}}, "^a.json: host: gpu_paths: '0-2' is 'NV18'; expected GPUs and NICs that are there"),
+        (
+            {"host.gpu_paths": {"0-2": "NV18"}},
+            "^a.json: host: gpu_paths: '0-2' is 'NV18'; expected GPUs and NICs that are there",
+        ),
         ({"host.gpu_paths": {"0": "NV18"}}, "^a.json: host: gpu_paths: the key '0' is not a pair"),
         ({"host.nic_paths": {"0-0": "NEAR"}}, "^a.json: host: nic_paths: '0-0' is 'NEAR'"),
         ({"host.gpus.1.index": 0}, r"^a.json: host: gpus: the indices are \[0, 0\]"),
         ({"host.gpus.1.uuid": uuid(7, 0)}, "^a.json: host: gpus: GPU-00000007.* is listed twice"),
-        ({"host.gpus.1.nvlinks": True}, r"^a.json: host: gpus\[1\]: nvlinks: is 'True'; expected a whole number"),
-        ({"host.gpus.1.memory_bytes": 0}, r"^a.json: host: gpus\[1\]: memory_bytes is 0; what is not known is left out"),
+        (
+            {"host.gpus.1.nvlinks": True},
+            r"^a.json: host: gpus\[1\]: nvlinks: is 'True'; expected a whole number",
+        ),
+        (
+            {"host.gpus.1.memory_bytes": 0},
+            r"^a.json: host: gpus\[1\]: memory_bytes is 0; what is not known is left out",
+        ),
         ({"host.gpus.1.memory_bytes": 10**30}, r"memory_bytes: is 1000.*; expected a finite number"),
-        ({"host.nics.0.rate_bytes_per_s": float("nan")}, r"^a.json: host: nics\[0\]: rate_bytes_per_s: is nan; expected a finite number"),
+        (
+            {"host.nics.0.rate_bytes_per_s": float("nan")},
+            r"^a.json: host: nics\[0\]: rate_bytes_per_s: is nan; expected a finite number",
+        ),
         ({"host.nics.0.rate_bytes_per_s": -1.0}, r"^a.json: host: nics\[0\]: rate_bytes_per_s is -1.0"),
         ({"host.nics.0.up": None}, r"^a.json: host: nics\[0\]: up: is 'None'; expected true or false"),
         ({"host.warnings": "none"}, "^a.json: host: warnings: is 'none'; expected a list"),
-        ({"launch": {"launcher": "srun", "rank": 9, "world": 4, "local_rank": 0}}, "^a.json: srun: rank is 9 of 4"),
+        (
+            {"launch": {"launcher": "srun", "rank": 9, "world": 4, "local_rank": 0}},
+            "^a.json: srun: rank is 9 of 4",
+        ),
     ],
 )
 def test_what_a_probe_cannot_have_written(change: dict[str, Any], said: str) -> None:
@@ -99,19 +125,27 @@ labels = st.sampled_from((*PATHS, "NV1", "NV18"))
 sentences = st.tuples(st.text(max_size=20)) | st.just(())
 rates = st.none() | st.floats(1, 1e12)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-junk = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3))
+junk = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
 
 
 @st.composite
 def gpu_facts(draw: st.DrawFn, index: int) -> GpuFact:
     name, numa = draw(st.none() | st.text(max_size=9)), draw(st.none() | st.integers(0, 9))
-    return GpuFact(index, name, uuid(1, index), numa=numa, nvlink_bytes_per_s=draw(rates), faults=draw(sentences))
+    return GpuFact(
+        index, name, uuid(1, index), numa=numa, nvlink_bytes_per_s=draw(rates), faults=draw(sentences)
+    )
 
 
 @st.composite
 def hosts(draw: st.DrawFn) -> HostFacts:
     gpus, nics = draw(st.integers(1, 5)), draw(st.integers(0, 3))
-    cards = tuple(NicFact(f"n{nic}", rate_bytes_per_s=draw(rates), up=draw(st.none() | st.booleans())) for nic in range(nics))
+    cards = tuple(
+        NicFact(f"n{nic}", rate_bytes_per_s=draw(rates), up=draw(st.none() | st.booleans()))
+        for nic in range(nics)
+    )
     pairs = [(a, b) for a in range(gpus) for b in range(a + 1, gpus)]
     near = [(gpu, nic) for gpu in range(gpus) for nic in range(nics)]
     return HostFacts(
@@ -165,5 +199,9 @@ def test_only_bad_input_leaves_the_importer(tail: bytes) -> None:
 def test_more_processes_than_gpus() -> None:
     """A job that shows each process one GPU does not pass for a host of one."""
     launch = Launch("srun", 0, 16, 0, 8)
-    assert make_record(facts(7, gpus=1), TAKEN, launch).host.warnings[-1].startswith("srun started 8 processes on node7 and NVML shows 1 GPUs")
+    assert (
+        make_record(facts(7, gpus=1), TAKEN, launch)
+        .host.warnings[-1]
+        .startswith("srun started 8 processes on node7 and NVML shows 1 GPUs")
+    )
     assert make_record(facts(7, gpus=8), TAKEN, launch).host == facts(7, gpus=8)

@@ -31,7 +31,10 @@ def test_hosts_in_the_order_of_their_numbers() -> None:
 
 def test_hosts_in_the_order_of_the_launcher() -> None:
     """The launcher's node numbers come before names."""
-    launched = [record(number, launch=Launch("srun", 4 * node, 8, 0, 4, node, 2, "j")) for node, number in ((1, 7), (0, 66))]
+    launched = [
+        record(number, launch=Launch("srun", 4 * node, 8, 0, 4, node, 2, "j"))
+        for node, number in ((1, 7), (0, 66))
+    ]
     assert names(merge_records(files(*launched))) == ["node66", "node7"]
 
 
@@ -45,9 +48,17 @@ def test_the_rack_of_72() -> None:
 
 def test_two_hosts_called_localhost() -> None:
     """Both are kept, under names of their own, and that is said."""
-    merged = merge_records(files(record(1, "localhost", machine="aaaa1111aaaa1111"), record(2, "localhost", machine="bbbb2222bbbb2222")))
+    merged = merge_records(
+        files(
+            record(1, "localhost", machine="aaaa1111aaaa1111"),
+            record(2, "localhost", machine="bbbb2222bbbb2222"),
+        )
+    )
     assert names(merged) == ["localhost-aaaa11", "localhost-bbbb22"]
-    assert merged[0].warnings[0] == "2 different hosts are called localhost: the one of 0.json is called localhost-aaaa11 here"
+    assert (
+        merged[0].warnings[0]
+        == "2 different hosts are called localhost: the one of 0.json is called localhost-aaaa11 here"
+    )
 
 
 def test_the_same_host_twice() -> None:
@@ -55,7 +66,10 @@ def test_the_same_host_twice() -> None:
     for order in ((TAKEN, LATER), (LATER, TAKEN)):
         (host,) = merge_records(files(*(record(7, taken=taken) for taken in order)))
         assert host.source.endswith(LATER)
-        assert host.warnings[0] == f"0.json and 1.json are both of node7: the later one, {order.index(LATER)}.json of {LATER}, is used"
+        assert (
+            host.warnings[0]
+            == f"0.json and 1.json are both of node7: the later one, {order.index(LATER)}.json of {LATER}, is used"
+        )
 
 
 def test_a_host_probed_again_after_a_reboot() -> None:
@@ -65,7 +79,9 @@ def test_a_host_probed_again_after_a_reboot() -> None:
 
 def test_one_gpu_in_two_hosts() -> None:
     """Cannot be, and is refused with both files."""
-    with pytest.raises(BadInput, match=r"^0.json \(node7\) and 1.json \(other\): GPU GPU-00000007-.* is in both"):
+    with pytest.raises(
+        BadInput, match=r"^0.json \(node7\) and 1.json \(other\): GPU GPU-00000007-.* is in both"
+    ):
         merge_records(files(record(7), record(7, "other", machine="f" * 16)))
 
 
@@ -77,7 +93,10 @@ def test_two_views_of_one_machine() -> None:
 
 def test_a_host_that_did_not_report() -> None:
     """Named by the launcher's count: the cluster is larger than the files."""
-    launched = [record(number, launch=Launch("torchrun", 8 * number, 32, 0, 8, number, 4, "j")) for number in (0, 1, 3)]
+    launched = [
+        record(number, launch=Launch("torchrun", 8 * number, 32, 0, 8, number, 4, "j"))
+        for number in (0, 1, 3)
+    ]
     assert merge_records(files(*launched))[0].unknown[0] == (
         "node 2 of 4 that were started has no probe file (there are those of node0, node1, node3): the cluster is larger"
     )
@@ -86,12 +105,22 @@ def test_a_host_that_did_not_report() -> None:
 def test_ranks_that_did_not_report() -> None:
     """A launcher that does not count nodes tells ranks."""
     launched = [record(number, launch=Launch("mpirun", 8 * number, 24, 0, 8)) for number in (0, 1)]
-    assert merge_records(files(*launched))[0].unknown[0] == "the probe files speak for 16 of 24 ranks (hosts node0, node1): the cluster is larger"
+    assert (
+        merge_records(files(*launched))[0].unknown[0]
+        == "the probe files speak for 16 of 24 ranks (hosts node0, node1): the cluster is larger"
+    )
 
 
 def test_files_of_several_launches() -> None:
     """Said, and no host is called missing on that ground."""
-    merged = merge_records(files(*(record(number, launch=Launch("srun", 0, 4, 0, None, number, 4, f"job {number}")) for number in (0, 1))))
+    merged = merge_records(
+        files(
+            *(
+                record(number, launch=Launch("srun", 0, 4, 0, None, number, 4, f"job {number}"))
+                for number in (0, 1)
+            )
+        )
+    )
     assert merged[0].warnings[0].startswith("the probe files are of several launches")
     assert merged[0].unknown == ("GPUDirect",)
 

@@ -30,7 +30,9 @@ def mixtral(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recorded(kind: str) -> tuple[Any, RoutingTrace]:
     module = make_model(CONFIGS[kind]())
-    return module, record_routing(module, spec_from_config(module.config.to_dict(), kind, kind), SEQUENCES, kind)
+    return module, record_routing(
+        module, spec_from_config(module.config.to_dict(), kind, kind), SEQUENCES, kind
+    )
 
 
 def router_logits(module: Any, tokens: list[int]) -> list[npt.NDArray[Any]]:
@@ -122,11 +124,26 @@ def test_command_writes_what_load_show_reads(mixtral: Path, tmp_path: Path) -> N
     """From the folder of a model and a text to a trace, to the load of each sequence: tokens x top_k assignments in every layer."""
     (tmp_path / "text.txt").write_text(TEXT)
     found = moeplan(
-        "record", "--model-path", mixtral, "--bytes", "--text", tmp_path / "text.txt", "--sequence-characters", 40, "-o", tmp_path / "t.npz", "--json"
+        "record",
+        "--model-path",
+        mixtral,
+        "--bytes",
+        "--text",
+        tmp_path / "text.txt",
+        "--sequence-characters",
+        40,
+        "-o",
+        tmp_path / "t.npz",
+        "--json",
     )
     assert found.exit_code == 0, found.output
     told = json.loads(found.output)
-    assert (told["tokens"], told["layers"], told["top_k"], told["phase"]) == (len(TEXT), [0, 1, 2], 2, "prefill")
+    assert (told["tokens"], told["layers"], told["top_k"], told["phase"]) == (
+        len(TEXT),
+        [0, 1, 2],
+        2,
+        "prefill",
+    )
     assert "bytes of the text" in told["notes"][0]
     shown = moeplan("load", "show", tmp_path / "t.npz", "--model", mixtral / "config.json", "--json")
     assert shown.exit_code == 0, shown.output
@@ -143,7 +160,19 @@ def test_same_text_gives_the_same_bytes(mixtral: Path, tmp_path: Path) -> None:
     """Two runs, one file."""
     (tmp_path / "text.txt").write_text(TEXT)
     for name in ("a.npz", "b.npz"):
-        assert moeplan("record", "--model-path", mixtral, "--bytes", "--text", tmp_path / "text.txt", "-o", tmp_path / name).exit_code == 0
+        assert (
+            moeplan(
+                "record",
+                "--model-path",
+                mixtral,
+                "--bytes",
+                "--text",
+                tmp_path / "text.txt",
+                "-o",
+                tmp_path / name,
+            ).exit_code
+            == 0
+        )
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
@@ -164,14 +193,25 @@ def test_model_of_qwen3_that_transformers_wrote_is_read(tmp_path: Path) -> None:
 def test_folder_without_a_tokenizer(mixtral: Path, tmp_path: Path) -> None:
     """Names the way out."""
     (tmp_path / "text.txt").write_text(TEXT)
-    assert "--bytes" in refused("record", "--model-path", mixtral, "--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz")
+    assert "--bytes" in refused(
+        "record", "--model-path", mixtral, "--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz"
+    )
     assert not (tmp_path / "t.npz").exists()
 
 
 def test_sequence_longer_than_the_model_takes(mixtral: Path, tmp_path: Path) -> None:
     """128 positions, 129 bytes."""
     (tmp_path / "text.txt").write_text("x" * 129)
-    line = refused("record", "--model-path", mixtral, "--bytes", "--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz")
+    line = refused(
+        "record",
+        "--model-path",
+        mixtral,
+        "--bytes",
+        "--text",
+        tmp_path / "text.txt",
+        "-o",
+        tmp_path / "t.npz",
+    )
     assert "129 tokens" in line
     assert "--sequence-characters" in line
 
@@ -184,7 +224,9 @@ def test_missing_weight(tmp_path: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     del tensors["model.layers.1.self_attn.q_proj.weight"]
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(BadInput, match=r"1 weights are missing, the first is model\.layers\.1\.self_attn\.q_proj\.weight"):
+    with pytest.raises(
+        BadInput, match=r"1 weights are missing, the first is model\.layers\.1\.self_attn\.q_proj\.weight"
+    ):
         load_model(str(folder), "cpu", as_bytes=True)
 
 
@@ -209,7 +251,10 @@ def test_pickled_weights_are_not_loaded(mixtral: Path, tmp_path: Path) -> None:
 
 def test_code_beside_a_model_is_not_run(mixtral: Path, tmp_path: Path) -> None:
     """A config that names its own classes is refused; the file is not imported."""
-    config = json.loads((mixtral / "config.json").read_text()) | {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Mine"}}
+    config = json.loads((mixtral / "config.json").read_text()) | {
+        "model_type": "mine",
+        "auto_map": {"AutoConfig": "mine.Mine"},
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     with pytest.raises(BadInput, match="cannot load"):
@@ -217,7 +262,9 @@ def test_code_beside_a_model_is_not_run(mixtral: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(("config", "told"), [(None, "cannot load"), ({"model_type": "llama"}, "llama"), ("{", "cannot load")])
+@pytest.mark.parametrize(
+    ("config", "told"), [(None, "cannot load"), ({"model_type": "llama"}, "llama"), ("{", "cannot load")]
+)
 def test_folder_that_is_no_moe_model(config: Any, told: str, tmp_path: Path) -> None:
     """An empty folder, a dense model, a damaged config."""
     if config is not None:
@@ -251,13 +298,17 @@ def test_experts_that_are_not_called_with_ids() -> None:
     )
     module = transformers.Llama4ForCausalLM(config).eval()
     with pytest.raises(BadInput, match="--server"):
-        record_routing(module, spec_from_config(module.config.to_dict(), "llama4", "llama4"), [[1, 2, 3]], "llama4")
+        record_routing(
+            module, spec_from_config(module.config.to_dict(), "llama4", "llama4"), [[1, 2, 3]], "llama4"
+        )
 
 
 def test_layers_that_the_config_does_not_say() -> None:
     """A config that was edited and a model that was built from it differ: refused."""
     module, trace = recorded("deepseek_v3")
-    other = spec_from_config(module.config.to_dict() | {"first_k_dense_replace": 2, "mlp_layer_types": None}, "edited", "edited")
+    other = spec_from_config(
+        module.config.to_dict() | {"first_k_dense_replace": 2, "mlp_layer_types": None}, "edited", "edited"
+    )
     assert trace.model.moe_layer_ids != other.moe_layer_ids
     with pytest.raises(BadInput, match=r"called in layers 1-2, but its config\.json says layers 2"):
         record_routing(module, other, [[1, 2, 3]], "edited")

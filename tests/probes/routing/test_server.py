@@ -22,7 +22,20 @@ from planner.model import ModelSpec, spec_from_config
 from probes.routing import web
 from probes.routing.server import dump_on_sglang, record_server
 from probes.routing.web import Server, fetch
-from tests.probes.engine_server import DENSE, EXPERTS, LAYERS, TOP_K, Answer, Engine, npy, ok, routing, serving, sglang_answer, vllm_answer
+from tests.probes.engine_server import (
+    DENSE,
+    EXPERTS,
+    LAYERS,
+    TOP_K,
+    Answer,
+    Engine,
+    npy,
+    ok,
+    routing,
+    serving,
+    sglang_answer,
+    vllm_answer,
+)
 
 PROMPTS = ("first prompt", "another one", "zzz")
 PATHS = {"sglang": "/generate", "vllm": "/v1/completions"}
@@ -81,20 +94,39 @@ def test_what_sglang_is_asked(engine: Engine, model: ModelSpec) -> None:
     """The request of SGLang's own API: text, greedy, one token, routing."""
     record(engine, "sglang", model)
     sampling = {"max_new_tokens": 1, "temperature": 0, "ignore_eos": True}
-    assert engine.asked[0] == ("POST", "/generate", {"text": PROMPTS[0], "sampling_params": sampling, "return_routed_experts": True})
+    assert engine.asked[0] == (
+        "POST",
+        "/generate",
+        {"text": PROMPTS[0], "sampling_params": sampling, "return_routed_experts": True},
+    )
 
 
 def test_what_vllm_is_asked(engine: Engine, model: ModelSpec) -> None:
     """The request of the completions API; the server's own model."""
     record(engine, "vllm", model)
-    assert engine.asked[0] == ("POST", "/v1/completions", {"prompt": PROMPTS[0], "max_tokens": 1, "temperature": 0, "ignore_eos": True})
+    assert engine.asked[0] == (
+        "POST",
+        "/v1/completions",
+        {"prompt": PROMPTS[0], "max_tokens": 1, "temperature": 0, "ignore_eos": True},
+    )
 
 
 def test_command_writes_what_load_reads(engine: Engine, tmp_path: Path) -> None:
     """From a URL and prompts to the load of each sequence."""
     (tmp_path / "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    flags = ["--server", engine.url, "--engine", "vllm", "--model", tmp_path / "config.json", "--text", tmp_path / "prompts.jsonl", "-o", tmp_path / "t.npz"]
+    flags = [
+        "--server",
+        engine.url,
+        "--engine",
+        "vllm",
+        "--model",
+        tmp_path / "config.json",
+        "--text",
+        tmp_path / "prompts.jsonl",
+        "-o",
+        tmp_path / "t.npz",
+    ]
     done = CliRunner().invoke(main, ["record", *map(str, flags)])
     assert (done.exit_code, done.output.count("\n")) == (0, 2), done.output
     load = read_load([tmp_path / "t.npz"], spec_from_config(CONFIG, "toy", "toy"))
@@ -129,21 +161,48 @@ def faults() -> Iterator[tuple[str, str, Any, str]]:
         yield "not a text", kind, answer(routed_experts=[1, 2]), "not base64"
         yield "lost rows", kind, answer(routed_experts=encode(ids[1:])), "routing of 11 tokens for 13 tokens"
         yield "no rows", kind, answer(routed_experts=encode(ids[:0])), "routing of 0 tokens"
-        yield "another model's ids", kind, answer(routed_experts=encode(ids + EXPERTS)), "expert id .* another model"
+        yield (
+            "another model's ids",
+            kind,
+            answer(routed_experts=encode(ids + EXPERTS)),
+            "expert id .* another model",
+        )
         yield "not recorded", kind, answer(routed_experts=encode(ids * 0)), "chooses expert 0 twice"
         yield "minus one", kind, answer(routed_experts=encode(ids - EXPERTS)), "expert id -"
-    yield "odd bytes", "sglang", sglang(routed_experts=base64.b64encode(b"\0" * 50).decode()), "no whole number of tokens of toy"
+    yield (
+        "odd bytes",
+        "sglang",
+        sglang(routed_experts=base64.b64encode(b"\0" * 50).decode()),
+        "no whole number of tokens of toy",
+    )
     yield "tokens not told", "sglang", sglang(prompt_tokens=None), "how many tokens"
     yield "tokens are no number", "sglang", sglang(prompt_tokens=True), "how many tokens"
-    yield "npy of another shape", "vllm", vllm(routed_experts=npy(ids[:, 1:])), r"shape \[12, 3, 3\].*4 decoder layers"
+    yield (
+        "npy of another shape",
+        "vllm",
+        vllm(routed_experts=npy(ids[:, 1:])),
+        r"shape \[12, 3, 3\].*4 decoder layers",
+    )
     yield "npy of two axes", "vllm", vllm(routed_experts=npy(ids[0])), "shape"
     yield "npy of floats", "vllm", vllm(routed_experts=npy(ids.astype(float))), "float64"
-    yield "pickled npy", "vllm", vllm(routed_experts=npy(np.array([{}], dtype=object), pickled=True)), "pickled arrays are not loaded"
-    yield "npy cut short", "vllm", vllm(routed_experts=base64.b64encode(base64.b64decode(npy(ids))[:-9]).decode()), "not a NumPy array"
+    yield (
+        "pickled npy",
+        "vllm",
+        vllm(routed_experts=npy(np.array([{}], dtype=object), pickled=True)),
+        "pickled arrays are not loaded",
+    )
+    yield (
+        "npy cut short",
+        "vllm",
+        vllm(routed_experts=base64.b64encode(base64.b64decode(npy(ids))[:-9]).decode()),
+        "not a NumPy array",
+    )
     yield "no npy", "vllm", vllm(routed_experts=raw(ids)), "not a NumPy array"
 
 
-@pytest.mark.parametrize(("kind", "answer", "told"), [pytest.param(*fault[1:], id=f"{fault[1]}-{fault[0]}") for fault in faults()])
+@pytest.mark.parametrize(
+    ("kind", "answer", "told"), [pytest.param(*fault[1:], id=f"{fault[1]}-{fault[0]}") for fault in faults()]
+)
 def test_fault_of_a_server(kind: str, answer: Any, told: str, engine: Engine, model: ModelSpec) -> None:
     """One line that names the address and what to do; no later prompt is sent."""
     engine.answers[PATHS[kind]] = answer
@@ -158,7 +217,18 @@ def test_fault_in_the_command_writes_nothing(engine: Engine, tmp_path: Path) -> 
     """Exit code 2, one line, no file."""
     engine.answers["/generate"] = (500, b"boom")
     (tmp_path / "text.txt").write_text("words")
-    flags = ["--server", engine.url, "--engine", "sglang", "--model", "mixtral", "--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz"]
+    flags = [
+        "--server",
+        engine.url,
+        "--engine",
+        "sglang",
+        "--model",
+        "mixtral",
+        "--text",
+        tmp_path / "text.txt",
+        "-o",
+        tmp_path / "t.npz",
+    ]
     done = CliRunner().invoke(main, ["record", *map(str, flags)])
     assert (done.exit_code, done.output.count("\n")) == (2, 1)
     assert not (tmp_path / "t.npz").exists()
@@ -257,7 +327,18 @@ def test_proxy_of_the_environment_is_not_used(engine: Engine, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:30000", "file:///etc/passwd", "ftp://h/x", "http://", "http://u:p@h", "http://h?x=1", "http://h:x", "http://h/\n"]
+    "url",
+    [
+        "",
+        "localhost:30000",
+        "file:///etc/passwd",
+        "ftp://h/x",
+        "http://",
+        "http://u:p@h",
+        "http://h?x=1",
+        "http://h:x",
+        "http://h/\n",
+    ],
 )
 def test_address_that_is_none(url: str) -> None:
     """Only http and https, with a host and nothing after the path."""
@@ -312,7 +393,19 @@ def test_recorder_is_stopped_after_a_fault(engine: Engine) -> None:
 def test_dump_command_says_where_to_look(engine: Engine, tmp_path: Path) -> None:
     """The files are on the server's disk, which only the user can reach."""
     (tmp_path / "text.txt").write_text("words")
-    done = CliRunner().invoke(main, ["record", "--server", engine.url, "--engine", "sglang", "--dump-on-server", "--text", str(tmp_path / "text.txt")])
+    done = CliRunner().invoke(
+        main,
+        [
+            "record",
+            "--server",
+            engine.url,
+            "--engine",
+            "sglang",
+            "--dump-on-server",
+            "--text",
+            str(tmp_path / "text.txt"),
+        ],
+    )
     assert done.exit_code == 0, done.output
     assert "SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR" in done.output
 

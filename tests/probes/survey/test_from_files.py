@@ -19,7 +19,10 @@ PAIR = (
 
 
 def measured(ranks: int = 4) -> MeasureFacts:
-    samples = tuple(Sample(size, size / 12.5e6, 12.5e6, 9.375e6, 9.375e6, in_place=False) for size in (1 << 20, 1 << 21, 1 << 22))
+    samples = tuple(
+        Sample(size, size / 12.5e6, 12.5e6, 9.375e6, 9.375e6, in_place=False)
+        for size in (1 << 20, 1 << 21, 1 << 22)
+    )
     return MeasureFacts("made up", "torch-gloo", "alltoall", ranks, samples=samples)
 
 
@@ -50,7 +53,9 @@ def test_with_hints_it_is_a_machine_to_plan_for(paste: Path, tmp_path: Path) -> 
 
 def test_a_benchmark_alone_counts_its_ranks_and_says_so(tmp_path: Path) -> None:
     """No GPU is shown; ranks are a lower bound, not a machine."""
-    found = import_files([write_measurement(Measurement("2026-01-15T09:30:00Z", (measured(),)), tmp_path / "m.json")], Hints())
+    found = import_files(
+        [write_measurement(Measurement("2026-01-15T09:30:00Z", (measured(),)), tmp_path / "m.json")], Hints()
+    )
     assert (found.machine.gpus, found.machine.nvlink_domains, found.machine.topology) == (4, (), None)
     assert "may have more" in found.machine.unknown[0]
     shown = found.to_dict()["measurements"][0]
@@ -67,7 +72,10 @@ def test_busbw_and_wire_rate_stand_side_by_side() -> None:
     assert [bool(row[0]) for row in rows] == [True, False, False]
 
 
-@pytest.mark.parametrize(("text", "bytes_per_s"), [("400G", 50e9), ("100 g", 12.5e9), ("25 GB/s", 25e9), ("200 Gb/s", 25e9), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [("400G", 50e9), ("100 g", 12.5e9), ("25 GB/s", 25e9), ("200 Gb/s", 25e9), (None, None)],
+)
 def test_nic_rates_as_people_write_them(text: str | None, bytes_per_s: float | None) -> None:
     """NICs are sold in Gbit/s."""
     assert parse_nic(text) == bytes_per_s
@@ -80,13 +88,20 @@ def test_a_nic_rate_that_is_none_is_refused(text: str) -> None:
         parse_nic(text)
 
 
-@pytest.mark.parametrize("damage", ['"schema": "moeplan/measure/2"', '"taken": 5', '"facts": {}', '"ranks": "four"', '"ranks": 1e400'])
+@pytest.mark.parametrize(
+    "damage",
+    ['"schema": "moeplan/measure/2"', '"taken": 5', '"facts": {}', '"ranks": "four"', '"ranks": 1e400'],
+)
 def test_a_damaged_measurement_is_one_line(damage: str, tmp_path: Path) -> None:
     """Version, type and range are checked; nothing else ever leaves the reader."""
     path = write_measurement(Measurement("2026-01-15T09:30:00Z", (measured(),)), tmp_path / "m.json")
     key = damage.split(":", maxsplit=1)[0]
     lines = path.read_text().splitlines()
-    path.write_text("\n".join(f"{damage}," if line.strip().startswith(key) and "[" not in line else line for line in lines))
+    path.write_text(
+        "\n".join(
+            f"{damage}," if line.strip().startswith(key) and "[" not in line else line for line in lines
+        )
+    )
     if path.read_text().splitlines() == lines:  # 'facts' opens a list: break its bracket instead
         path.write_text(path.read_text().replace('"facts": [', '"facts": ', 1))
     with pytest.raises(BadInput):

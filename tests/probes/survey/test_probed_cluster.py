@@ -29,7 +29,12 @@ def cluster(install_nvml: Install, tmp_path: Path) -> Probe:
                 switched_pci(host)
             for gpu in range(gpus if gpus != 8 else 0):
                 host.device(f"pci{gpu:04x}:00/{pci(gpu)}", numa=gpu // 2)
-                host.adapter(f"mlx5_{gpu}", f"pci{0x100 + gpu:04x}:00/{0x100 + gpu:04x}:01:00.0", numa=gpu // 2, guid=f"0c42:a1{number:02x}:0012:34{gpu:02x}")
+                host.adapter(
+                    f"mlx5_{gpu}",
+                    f"pci{0x100 + gpu:04x}:00/{0x100 + gpu:04x}:01:00.0",
+                    numa=gpu // 2,
+                    guid=f"0c42:a1{number:02x}:0012:34{gpu:02x}",
+                )
             install_nvml(profile)
             files.append(write_record(make_record(probe_host(host.root), "2026-01-15T09:30:00Z"), tmp_path))
         return assemble(merge(files))
@@ -78,4 +83,8 @@ def test_a_degraded_gpu_is_told_with_its_host(cluster: Probe) -> None:
 def test_adapters_of_each_gpu(cluster: Probe) -> None:
     """The two below the same PCIe switch, by name."""
     found = cluster([switched("NVIDIA H100 80GB HBM3", 18)])
-    assert (found.nics, found.affinity[0], found.affinity[7]) == (8, ("mlx5_0", "mlx5_1"), ("mlx5_6", "mlx5_7"))
+    assert (found.nics, found.affinity[0], found.affinity[7]) == (
+        8,
+        ("mlx5_0", "mlx5_1"),
+        ("mlx5_6", "mlx5_7"),
+    )

@@ -31,7 +31,12 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 def test_a_subnet(ask: Ask) -> None:
     """What it says is read, not imported."""
     facts = ask(text_of(SmallFabric(groups=2, hosts=3, rails=2, spines=2, cables=2)))
-    assert (len(facts.ports), facts.evidence, facts.source, facts.unknown) == (12, "read", "ibnetdiscover", ())
+    assert (len(facts.ports), facts.evidence, facts.source, facts.unknown) == (
+        12,
+        "read",
+        "ibnetdiscover",
+        (),
+    )
 
 
 def test_a_fault_after_good_output(ask: Ask) -> None:
@@ -45,7 +50,9 @@ def test_a_hang(ask: Ask) -> None:
     """Killed in time, and said."""
     facts = ask("", "while :; do :; done", timeout_seconds=0.5)
     assert facts.ports == ()
-    assert facts.unknown[0].startswith("the switches between hosts: 'ibnetdiscover' did not end within 0.5 s and was killed; it asks as root")
+    assert facts.unknown[0].startswith(
+        "the switches between hosts: 'ibnetdiscover' did not end within 0.5 s and was killed; it asks as root"
+    )
 
 
 def test_output_that_is_none_of_its_kind(ask: Ask) -> None:
@@ -58,4 +65,8 @@ def test_output_that_is_none_of_its_kind(ask: Ask) -> None:
 def test_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert probe_subnet().unknown[0].startswith("the switches between hosts: 'ibnetdiscover' is not installed (not found on PATH)")
+    assert (
+        probe_subnet()
+        .unknown[0]
+        .startswith("the switches between hosts: 'ibnetdiscover' is not installed (not found on PATH)")
+    )

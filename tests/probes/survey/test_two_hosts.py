@@ -30,7 +30,12 @@ def make_host(folder: Path, number: int) -> None:
     for gpu in range(2):
         root = f"pci{0x10 + gpu:04x}:00/{0x10 + gpu:04x}:00:01.0"
         host.device(f"{root}/{pci(gpu)}", numa=gpu)
-        host.adapter(f"mlx5_{gpu}", f"{root}/0000:{0x1C + 0x10 * gpu:02x}:00.0", numa=gpu, guid=f"0c42:a1{number:02x}:0012:34{gpu:02x}")
+        host.adapter(
+            f"mlx5_{gpu}",
+            f"{root}/0000:{0x1C + 0x10 * gpu:02x}:00.0",
+            numa=gpu,
+            guid=f"0c42:a1{number:02x}:0012:34{gpu:02x}",
+        )
     (folder / f"host{number}.profile").write_text(text(switched("NVIDIA H100 80GB HBM3", 18, 2, host=number)))
 
 
@@ -61,9 +66,23 @@ def test_probe_measure_merge_solve_emit(nvml_libraries: Path, tmp_path: Path) ->
     assert nics["evidence"] == "measured"
     assert rate(nics["value"]) == pytest.approx(BETWEEN, rel=0.1)
 
-    assert "--cpu-rates" in " ".join(json.loads(run("probe", "--merge", *files, "--json"))["warnings"])  # GPUs do not go through gloo: only when asked
+    assert "--cpu-rates" in " ".join(
+        json.loads(run("probe", "--merge", *files, "--json"))["warnings"]
+    )  # GPUs do not go through gloo: only when asked
 
-    run("solve", "--model", "mixtral", "--topology", machine, "--redundant", "4", "--method", "refine", "-o", tmp_path / "plan.json")
+    run(
+        "solve",
+        "--model",
+        "mixtral",
+        "--topology",
+        machine,
+        "--redundant",
+        "4",
+        "--method",
+        "refine",
+        "-o",
+        tmp_path / "plan.json",
+    )
     run("emit", tmp_path / "plan.json", "--engine", "trtllm", "-o", tmp_path / "out")
     run("check", tmp_path / "out" / "moe_load_balancer.yaml")
     assert "measured" in run("topology", "show", machine)

@@ -19,14 +19,19 @@ from planner.solvers.methods.affinity.search import Layer, Search
 from planner.solvers.methods.affinity.seats import copies_at, seat
 from planner.solvers.registry import Progress
 
-PENALTIES = {2.0: 40, 8.0: 12}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
+PENALTIES = {
+    2.0: 40,
+    8.0: 12,
+}  # messages per token that a mean square imbalance of 1 is worth, and shakes; a search starts where the one before ended
 SHAKES_WORK = 4_500_000  # at most, in cells of tables
 FEWEST_SHAKES = 8  # where there is work for less, shaking is left out
 SWAPS_OF_A_SHAKE = (4, 14)
 SLACK = 0.03  # by how much the price may rise at most from one local optimum to the next; falls to nothing
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """The candidate that weighs balance most. Same seed: same placement."""
     offered = list(candidates(problem, seed=seed, budget_seconds=budget_seconds, progress=progress))
     if offered:
@@ -35,7 +40,9 @@ def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = Non
     return placement_of(problem, _start(problem, stop))
 
 
-def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Iterator[Placement]:
+def candidates(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Iterator[Placement]:
     """One placement for each weight of balance against traffic; none where nothing is to be saved, for `refine` is a candidate already.
 
     Layers too large to be shaken are searched with the first weight alone, and keep that row; where all are so, one placement is offered.
@@ -48,7 +55,12 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
     place_G, reach = places(problem), reach_of(problem)
     copies_LEN = copies_at(start_LP, np.repeat(place_G, problem.slots_per_gpu), problem.model.experts)
     layers = [layer_of(problem, reach, row) for row in range(len(copies_LEN))]
-    large_L = np.array([layer.evidence.rugged and _affordable(layer, copies_EN) < FEWEST_SHAKES for layer, copies_EN in zip(layers, copies_LEN, strict=True)])
+    large_L = np.array(
+        [
+            layer.evidence.rugged and _affordable(layer, copies_EN) < FEWEST_SHAKES
+            for layer, copies_EN in zip(layers, copies_LEN, strict=True)
+        ]
+    )
     for number, (penalty, shakes) in enumerate(PENALTIES.items()):
         again_L = ~large_L if number else np.ones_like(large_L)
         if not again_L.any():
@@ -61,8 +73,12 @@ def candidates(problem: Problem, *, seed: int = 0, budget_seconds: float | None 
             random = np.random.default_rng([seed, number, problem.model.placed_layer_ids[row]])
             search = Search(layer, copies_LEN[row], penalty)
             copies_LEN[row] = settled(search, shakes, random, lambda: time.monotonic() < stop)
-        load_LEN, away_LEN = (problem.shares_LE[:, :, None] * part_LEN for part_LEN in reach.served_N(copies_LEN))
-        if problem.workload.transport == "node":  # what arrives comes through the GPU of the sender's index, wherever the expert sits
+        load_LEN, away_LEN = (
+            problem.shares_LE[:, :, None] * part_LEN for part_LEN in reach.served_N(copies_LEN)
+        )
+        if (
+            problem.workload.transport == "node"
+        ):  # what arrives comes through the GPU of the sender's index, wherever the expert sits
             away_LEN = load_LEN
         yield placement_of(problem, seat(copies_LEN, load_LEN, away_LEN, place_G))
 
@@ -71,13 +87,17 @@ def _start(problem: Problem, stop: float) -> Ints:
     return refined_fully(problem) if stop == math.inf else refined(problem, lambda _: time.monotonic() < stop)
 
 
-def settled(search: Search, most_shakes: int, random: np.random.Generator, more: Callable[[], bool] = lambda: True) -> Ints:
+def settled(
+    search: Search, most_shakes: int, random: np.random.Generator, more: Callable[[], bool] = lambda: True
+) -> Ints:
     """copies_EN after a descent, and after shakes that each end in another descent; the best of all. `more` is asked before each."""
     if more():
         search.descend()
     here_EN, here = best_EN, best = search.copies_EN, search.price
     affordable = _affordable(search.layer, here_EN)
-    shakes = min(affordable, most_shakes) if search.layer.evidence.rugged and affordable >= FEWEST_SHAKES else 0
+    shakes = (
+        min(affordable, most_shakes) if search.layer.evidence.rugged and affordable >= FEWEST_SHAKES else 0
+    )
     for shake in range(shakes):
         if not more():
             break
@@ -94,4 +114,7 @@ def settled(search: Search, most_shakes: int, random: np.random.Generator, more:
 def _affordable(layer: Layer, copies_EN: Ints) -> int:
     """Shakes that there is work for."""
     copies = np.count_nonzero(copies_EN)
-    return int(SHAKES_WORK // (layer.evidence.work + copies * (copies + copies_EN.shape[1] * len(layer.reach.weight_X))))
+    return int(
+        SHAKES_WORK
+        // (layer.evidence.work + copies * (copies + copies_EN.shape[1] * len(layer.reach.weight_X)))
+    )

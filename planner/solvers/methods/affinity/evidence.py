@@ -51,7 +51,9 @@ class Traced:
         self.work = flat.size * len(weight_X)
 
     def value(self, share_EX: Shares) -> float:
-        return float((1.0 - self._missed(1 - share_EX, slice(None))).sum(axis=0, dtype=np.float64) @ self._weight_X) / len(self._experts_TK)
+        return float(
+            (1.0 - self._missed(1 - share_EX, slice(None))).sum(axis=0, dtype=np.float64) @ self._weight_X
+        ) / len(self._experts_TK)
 
     def slope_EX(self, share_EX: Shares) -> Loads:
         """A place is reached because of one expert where all others of the token miss it: prefix times suffix over the token's experts."""

@@ -46,7 +46,10 @@ def prefers_own(problem: Problem) -> bool:
 
 
 def reach_of(problem: Problem) -> Reach:
-    gpus_N, near = np.bincount(places(problem)), prefers_own(problem) and problem.redundant > 0  # without replicas nothing can be preferred
+    gpus_N, near = (
+        np.bincount(places(problem)),
+        prefers_own(problem) and problem.redundant > 0,
+    )  # without replicas nothing can be preferred
     tokens = 0 if problem.load.trace is None else problem.load.trace.experts_LTK[0].size
     return Reach(gpus_N, near, averaged=not near or tokens * len(gpus_N) ** 2 > MOST_WORK)
 
@@ -58,7 +61,13 @@ def layer_of(problem: Problem, reach: Reach, row: int) -> Layer:
     if not len(counts_WE):
         counts_WE = np.ones((1, problem.model.experts))
     least_E = np.maximum(np.ceil(problem.shares_LE[row] * problem.gpus / LARGEST_COPY), 1).astype(np.int64)
-    return Layer(reach, _evidence(problem, reach, row), counts_WE / counts_WE.sum(axis=1, keepdims=True), reach.gpus_N, least_E)
+    return Layer(
+        reach,
+        _evidence(problem, reach, row),
+        counts_WE / counts_WE.sum(axis=1, keepdims=True),
+        reach.gpus_N,
+        least_E,
+    )
 
 
 def _evidence(problem: Problem, reach: Reach, row: int) -> Evidence:

@@ -34,7 +34,11 @@ class Reach:
     @cached_property
     def weight_X(self) -> Shares:
         """Share of the tokens that start where a message of the cell starts."""
-        weight_X = np.repeat(self.source_N, len(self.gpus_N))[self._away_X] if self._by_source else 1.0 - self.source_N
+        weight_X = (
+            np.repeat(self.source_N, len(self.gpus_N))[self._away_X]
+            if self._by_source
+            else 1.0 - self.source_N
+        )
         return weight_X.astype(np.float32)
 
     @property
@@ -56,7 +60,9 @@ class Reach:
             without = 1.0 - (held_N * self.source_N).sum(axis=-1, keepdims=True)
             share_N: Shares = (far_N * without / (1.0 - self.source_N)).astype(np.float32)
             return share_N
-        share_NN = np.where(held_N[..., :, None], np.float32(0), far_N[..., None, :])  # who holds a copy sends none away
+        share_NN = np.where(
+            held_N[..., :, None], np.float32(0), far_N[..., None, :]
+        )  # who holds a copy sends none away
         return np.ascontiguousarray(share_NN.reshape(*copies_N.shape[:-1], -1)[..., self._away_X])
 
     def served_N(self, copies_N: Ints) -> tuple[Loads, Loads]:

@@ -19,8 +19,12 @@ PATIENCE = 6  # checks in a row that come to nothing, after which a pass ends
 WORTH = 2e-5  # messages per token that a change must save
 PASSES_TIMES_PLACES = 3200  # of one descent; a pass takes longer with more places
 EXCHANGED = 0.25  # of a shake's changes; the others are swaps
-STALE = 2e-3  # of the price: where passes take turns, a round of turns that lowers it by less ends the descent
-CELLS_OF_A_PASS = 30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
+STALE = (
+    2e-3  # of the price: where passes take turns, a round of turns that lowers it by less ends the descent
+)
+CELLS_OF_A_PASS = (
+    30_000  # copies x places x cells that a pass tabulates; where there are more, passes take turns
+)
 
 Bools = npt.NDArray[np.bool_]
 Step = tuple[int, int, int]  # expert, place that loses a copy, place that gains one; -1 for none
@@ -70,7 +74,13 @@ class Search:
         turns = -(-len(partner_RN) // max(CELLS_OF_A_PASS // cells, 1))
         idle, before = 0, self.price
         for number in range(PASSES_TIMES_PLACES // partner_RN.shape[1]):
-            idle = 0 if self._pass(partner_RN[number % turns :: turns], np.arange(number % turns, partner_RN.shape[1], turns)) else idle + 1
+            idle = (
+                0
+                if self._pass(
+                    partner_RN[number % turns :: turns], np.arange(number % turns, partner_RN.shape[1], turns)
+                )
+                else idle + 1
+            )
             if idle == turns:
                 break
             if turns > 1 and number % turns == turns - 1:
@@ -106,7 +116,11 @@ class Search:
                 copies_CN[row, gained] += 1
         share_CX, load_CY = reach.share_X(copies_CN), reach.load_Y(copies_CN)
         over_WY = self.over_WY + self.layer.load_WE[:, experts] @ (load_CY - self.load_EY[experts])
-        price = self._imbalance(over_WY) - self._imbalance(self.over_WY) + self.layer.evidence.change(self.share_EX, experts, share_CX)
+        price = (
+            self._imbalance(over_WY)
+            - self._imbalance(self.over_WY)
+            + self.layer.evidence.change(self.share_EX, experts, share_CX)
+        )
         if price >= -WORTH:
             return False
         self.copies_EN[experts], self.share_EX[experts], self.load_EY[experts] = copies_CN, share_CX, load_CY
@@ -128,7 +142,13 @@ class Search:
         self.set_copies(copies_EN)
 
 
-def _move(copies_EN: Ints, leaves_E: Bools, comes_E: Bools, steps: tuple[tuple[int, int], ...], random: np.random.Generator) -> None:
+def _move(
+    copies_EN: Ints,
+    leaves_E: Bools,
+    comes_E: Bools,
+    steps: tuple[tuple[int, int], ...],
+    random: np.random.Generator,
+) -> None:
     """One expert of either kind, drawn, takes the steps (place, copies more), the other the same steps backwards; in place."""
     leaving, coming = np.flatnonzero(leaves_E), np.flatnonzero(comes_E)
     if len(leaving) and len(coming):
@@ -158,7 +178,9 @@ class _Tables:
     def _swaps(self) -> list[tuple[float, Change]]:
         expert_P, place_P = self._expert_P, self._place_P
         target_PR = self._partner_RN[:, place_P].T
-        copies_PRN = (self._search.copies_EN[expert_P] - self._one_N[place_P])[:, None] + self._one_N[target_PR]
+        copies_PRN = (self._search.copies_EN[expert_P] - self._one_N[place_P])[:, None] + self._one_N[
+            target_PR
+        ]
         price_PR, load_PRY = self._priced(expert_P, copies_PRN)
         full_PR = self._search.copies_EN[expert_P[:, None], target_PR] >= self._search.layer.most_N[target_PR]
         price_PR[full_PR | (target_PR == place_P[:, None])] = np.inf
@@ -169,9 +191,14 @@ class _Tables:
                 if one >= other:
                     continue
                 a, b = cells_N[one], cells_N[other]
-                price_AB = price_PR[a, turn][:, None] + price_PR[b, turn] + self._meeting(expert_P[a], load_PRY[a, turn], expert_P[b], load_PRY[b, turn])
+                price_AB = (
+                    price_PR[a, turn][:, None]
+                    + price_PR[b, turn]
+                    + self._meeting(expert_P[a], load_PRY[a, turn], expert_P[b], load_PRY[b, turn])
+                )
                 found += [
-                    (price, ((int(expert_P[a[i]]), one, other), (int(expert_P[b[j]]), other, one))) for price, i, j in _best(price_AB, expert_P[a], expert_P[b])
+                    (price, ((int(expert_P[a[i]]), one, other), (int(expert_P[b[j]]), other, one)))
+                    for price, i, j in _best(price_AB, expert_P[a], expert_P[b])
                 ]
         return found
 
@@ -181,8 +208,12 @@ class _Tables:
         spare = np.flatnonzero(self._spare_P)
         if not len(spare):
             return []
-        drop_D, drop_load_DY = self._priced(expert_P[spare], search.copies_EN[expert_P[spare]] - self._one_N[place_P[spare]])
-        add_EV, add_load_EVY = self._priced(np.arange(len(search.copies_EN)), search.copies_EN[:, None] + self._one_N[self._place_V])
+        drop_D, drop_load_DY = self._priced(
+            expert_P[spare], search.copies_EN[expert_P[spare]] - self._one_N[place_P[spare]]
+        )
+        add_EV, add_load_EVY = self._priced(
+            np.arange(len(search.copies_EN)), search.copies_EN[:, None] + self._one_N[self._place_V]
+        )
         room_EV = (search.copies_EN < search.layer.most_N)[:, self._place_V]
         found: list[tuple[float, Change]] = []
         for turn, place in enumerate(self._place_V.tolist()):
@@ -190,8 +221,15 @@ class _Tables:
             if not (len(d) and len(a)):
                 continue
             dropped_D = expert_P[spare[d]]
-            price_DA = drop_D[d][:, None] + add_EV[a, turn] + self._meeting(dropped_D, drop_load_DY[d], a, add_load_EVY[a, turn])
-            found += [(price, ((int(dropped_D[i]), place, -1), (int(a[j]), -1, place))) for price, i, j in _best(price_DA, dropped_D, a)]
+            price_DA = (
+                drop_D[d][:, None]
+                + add_EV[a, turn]
+                + self._meeting(dropped_D, drop_load_DY[d], a, add_load_EVY[a, turn])
+            )
+            found += [
+                (price, ((int(dropped_D[i]), place, -1), (int(a[j]), -1, place)))
+                for price, i, j in _best(price_DA, dropped_D, a)
+            ]
         return found
 
     def _priced(self, expert_C: Ints, copies_CN: Ints) -> tuple[Loads, Loads]:
@@ -209,7 +247,9 @@ class _Tables:
     def _meeting(self, expert_A: Ints, load_AY: Loads, expert_B: Ints, load_BY: Loads) -> Loads:
         """price_AB that two steps add by meeting in the same places' loads; what they add by meeting in tokens is left to the exact check."""
         search = self._search
-        return np.asarray(2 * search.penalty * search.layer.alike_EE[np.ix_(expert_A, expert_B)] * (load_AY @ load_BY.T))
+        return np.asarray(
+            2 * search.penalty * search.layer.alike_EE[np.ix_(expert_A, expert_B)] * (load_AY @ load_BY.T)
+        )
 
 
 def _best(price_AB: Loads, expert_A: Ints, expert_B: Ints) -> list[tuple[float, int, int]]:
@@ -217,7 +257,11 @@ def _best(price_AB: Loads, expert_A: Ints, expert_B: Ints) -> list[tuple[float, 
     price_AB[expert_A[:, None] == expert_B] = np.inf
     flat = price_AB.ravel()
     some = np.argpartition(flat, BEST)[:BEST] if len(flat) > BEST else np.arange(len(flat))
-    return [(float(flat[index]), *divmod(int(index), len(expert_B))) for index in np.sort(some) if flat[index] < -WORTH]
+    return [
+        (float(flat[index]), *divmod(int(index), len(expert_B)))
+        for index in np.sort(some)
+        if flat[index] < -WORTH
+    ]
 
 
 def tournament(places: int) -> Ints:

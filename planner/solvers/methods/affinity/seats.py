@@ -32,7 +32,9 @@ def seat(copies_LEN: Ints, load_LEN: Loads, away_LEN: Loads, place_G: Ints) -> I
         copies_LE, load_LE, away_LE = copies_LEN[:, :, place], load_LEN[:, :, place], away_LEN[:, :, place]
         order_LE = np.argsort(-load_LE / np.maximum(copies_LE, 1), axis=1, kind="stable")
         times = np.take_along_axis(copies_LE, order_LE, axis=1).ravel()
-        dealt_LSG = np.repeat(order_LE.ravel(), times).reshape(layers, slots, len(member_G))  # copies are neighbours: no GPU gets two
+        dealt_LSG = np.repeat(order_LE.ravel(), times).reshape(
+            layers, slots, len(member_G)
+        )  # copies are neighbours: no GPU gets two
         seated_LP = balance(load_LE, dealt_LSG.transpose(0, 2, 1).reshape(layers, -1), len(member_G))
         for row in range(layers if len(member_G) > 1 else 0):
             each_2E = np.stack([load_LE[row], away_LE[row]]) / np.maximum(copies_LE[row], 1)

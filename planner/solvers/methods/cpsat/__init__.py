@@ -23,7 +23,9 @@ MOST_A_LAYER = 2.0
 ROUNDS, A_ROUND = 30, 0.03  # of a large layer: deterministic seconds each
 
 
-def solve(problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None) -> Placement:
+def solve(
+    problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
+) -> Placement:
     """No layer's busiest GPU higher than `refine`'s where replicas share evenly."""
     return solve_with_bounds(problem, seed=seed, budget_seconds=budget_seconds, progress=progress).placement
 
@@ -44,14 +46,18 @@ def solve_with_bounds(
     stop = None if budget_seconds is None else time.monotonic() + budget_seconds
     gpus, most, node_G = problem.gpus, replica_limit(problem), spread_nodes(problem)
     expert_LP = refined(problem, lambda _: stop is None or time.monotonic() < stop)
-    load_LE = np.where(problem.load.total_LE.any(axis=1, keepdims=True), problem.load.total_LE, 1).astype(np.float64)  # whole numbers, for exactness
+    load_LE = np.where(problem.load.total_LE.any(axis=1, keepdims=True), problem.load.total_LE, 1).astype(
+        np.float64
+    )  # whole numbers, for exactness
     bound_L = load_bound(load_LE, gpus, problem.slots_per_gpu, even=True, speed_G=problem.speed_G).load_L
     if problem.speed_G is not None:  # the models below know equal GPUs only
         return Solved(placement_of(problem, expert_LP), bound_L / load_LE.sum(axis=1))
     peak_L = peaks(load_LE, expert_LP, gpus)
     small = problem.model.experts * gpus <= SMALL_CELLS
     first_L = first_alike(load_LE)
-    rows = np.flatnonzero((peak_L > bound_L * (1 + (1e-9 if small else CLOSE))) & (first_L == np.arange(len(first_L))))
+    rows = np.flatnonzero(
+        (peak_L > bound_L * (1 + (1e-9 if small else CLOSE))) & (first_L == np.arange(len(first_L)))
+    )
     rows = rows[np.argsort(-(peak_L / bound_L)[rows], kind="stable")]
     each = min(MOST_A_LAYER, deterministic_seconds / problem.model.layers)
     rounds = -(-ROUNDS * min(MOST_LARGE_LAYERS, problem.model.layers) // problem.model.layers)
@@ -64,11 +70,24 @@ def solve_with_bounds(
         if small:
             effort = Effort(each, left, seed)
             limits = {"least_per_expert": problem.least_replicas, "most_per_expert": most}
-            answer = solve_exact(load_LE[row], gpus, problem.slots_per_gpu, **limits, node_G=node_G, start_P=expert_LP[row], effort=effort)
+            answer = solve_exact(
+                load_LE[row],
+                gpus,
+                problem.slots_per_gpu,
+                **limits,
+                node_G=node_G,
+                start_P=expert_LP[row],
+                effort=effort,
+            )
             expert_LP[row], bound_L[row] = answer.expert_P, max(bound_L[row], answer.bound)
         else:
-            goal, effort = bound_L[row] * (1 + CLOSE), Effort(A_ROUND, None if left is None else left / rounds, seed)
-            expert_LP[row] = improve(load_LE[row], expert_LP[row], gpus, goal=goal, rounds=rounds, node_G=node_G, effort=effort)
+            goal, effort = (
+                bound_L[row] * (1 + CLOSE),
+                Effort(A_ROUND, None if left is None else left / rounds, seed),
+            )
+            expert_LP[row] = improve(
+                load_LE[row], expert_LP[row], gpus, goal=goal, rounds=rounds, node_G=node_G, effort=effort
+            )
     return Solved(placement_of(problem, expert_LP[first_L]), (bound_L / load_LE.sum(axis=1))[first_L])
 
 

@@ -52,7 +52,13 @@ def solve_exact(
         least = float(load_bound(load_E[None], gpus, slots_per_gpu, even=True).load_L[0])
         model, gpus_of = patterns.build(load_E, counts, scale, answer_P.reshape(gpus, -1), least)
         solver, found = run(model, effort)
-        found_P = np.array([pattern for pattern, number in gpus_of.items() for _ in range(solver.value(number) if found else 0)]).ravel()
+        found_P = np.array(
+            [
+                pattern
+                for pattern, number in gpus_of.items()
+                for _ in range(solver.value(number) if found else 0)
+            ]
+        ).ravel()
     else:
         model, variables, _ = build(load_E, gpus, slots_per_gpu, counts, scale, node_G)
         _hint(model, variables, _ordered(load_E, answer_P, gpus, node_G).reshape(gpus, -1))
@@ -102,7 +108,9 @@ def build(
     for e in range(len(load_E) - 1):
         twin = next((other for other in range(e + 1, len(load_E)) if load_E[other] == load_E[e]), None)
         if twin is not None:  # experts of equal load are alike too
-            model.add(sum(k * chosen[e, k] for k in counts[e]) >= sum(k * chosen[twin, k] for k in counts[twin]))
+            model.add(
+                sum(k * chosen[e, k] for k in counts[e]) >= sum(k * chosen[twin, k] for k in counts[twin])
+            )
     model.minimize(peak)
     return model, here, peak
 
@@ -111,10 +119,15 @@ def _spread(model: "cp_model.CpModel", here: list["cp_model.IntVar"], count: int
     """No node with more than its equal share of the copies."""
     nodes = int(node_G.max()) + 1
     for node in range(nodes):
-        model.add(sum(variable for variable, at in zip(here, node_G, strict=True) if at == node) <= -(-count // nodes))
+        model.add(
+            sum(variable for variable, at in zip(here, node_G, strict=True) if at == node)
+            <= -(-count // nodes)
+        )
 
 
-def _ordered(load_E: Loads, expert_P: npt.NDArray[np.integer], gpus: int, node_G: Ints | None) -> npt.NDArray[np.integer]:
+def _ordered(
+    load_E: Loads, expert_P: npt.NDArray[np.integer], gpus: int, node_G: Ints | None
+) -> npt.NDArray[np.integer]:
     """The same placement with GPUs (of each node) in falling order of load, as the model has them."""
     expert_GS = expert_P.reshape(gpus, -1)
     replicas_E = np.bincount(expert_P, minlength=len(load_E))
@@ -122,7 +135,11 @@ def _ordered(load_E: Loads, expert_P: npt.NDArray[np.integer], gpus: int, node_G
     return expert_GS[np.lexsort((-load_G, np.zeros(gpus) if node_G is None else node_G))].ravel()
 
 
-def _hint(model: "cp_model.CpModel", variables: dict[tuple[int, int, int], "cp_model.IntVar"], expert_GS: npt.NDArray[np.integer]) -> None:
+def _hint(
+    model: "cp_model.CpModel",
+    variables: dict[tuple[int, int, int], "cp_model.IntVar"],
+    expert_GS: npt.NDArray[np.integer],
+) -> None:
     replicas_E = np.bincount(expert_GS.ravel())
     held = {(g, int(e)) for g, row in enumerate(expert_GS) for e in row}
     for (e, k, g), variable in variables.items():

@@ -46,7 +46,9 @@ def solve_fractional_bound(
     solver, found = run(model, effort)
     if not found:
         return Answer(witness_P, proven=False, bound=float(load_E.sum() / gpus))
-    expert_P = np.array([[e for e in range(len(load_E)) if solver.boolean_value(here[e, g])] for g in range(gpus)]).ravel()
+    expert_P = np.array(
+        [[e for e in range(len(load_E)) if solver.boolean_value(here[e, g])] for g in range(gpus)]
+    ).ravel()
     slack = 0 if whole else 1
     bound = max((solver.best_objective_bound - slack) / scale, float(load_E.sum() / gpus) * (1 - 1e-12))
     return Answer(expert_P, bool(solver.objective_value <= solver.best_objective_bound), bound)

@@ -47,7 +47,9 @@ def run(model: "cp_model.CpModel", effort: Effort) -> tuple[Any, bool]:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = effort.seed
-    solver.parameters.catch_sigint_signal = False  # else it would end this one search, and the next would begin
+    solver.parameters.catch_sigint_signal = (
+        False  # else it would end this one search, and the next would begin
+    )
     solver.parameters.max_deterministic_time = effort.deterministic_seconds
     if effort.wall_seconds is not None:
         solver.parameters.max_time_in_seconds = max(effort.wall_seconds, 0.01)

@@ -30,12 +30,16 @@ def improve(
     for _ in range(rounds):
         load_G = value_E[expert_GS].sum(axis=1)
         hot = int(load_G.argmax())
-        others = np.flatnonzero((np.arange(gpus) != hot) & (True if node_G is None else node_G == node_G[hot]))
+        others = np.flatnonzero(
+            (np.arange(gpus) != hot) & (True if node_G is None else node_G == node_G[hot])
+        )
         if load_G[hot] <= goal or failures >= FAILURES or not len(others):
             break
         others = others[np.argsort(load_G[others], kind="stable")]
         drawn_others = drawn.permutation(others[1:])[: GPUS_AT_ONCE - 2]
-        some = np.concatenate([[hot], others[:1], np.sort(drawn_others)])  # the coldest always, the rest by chance
+        some = np.concatenate(
+            [[hot], others[:1], np.sort(drawn_others)]
+        )  # the coldest always, the rest by chance
         packed_QS = _pack_anew(value_E, expert_GS[some], goal, effort)
         improved = value_E[packed_QS].sum(axis=1).max() < load_G[hot] * (1 - 1e-9)
         failures = 0 if improved else failures + 1
@@ -44,7 +48,9 @@ def improve(
     return expert_GS.ravel()
 
 
-def _pack_anew(value_E: npt.NDArray[np.float64], expert_QS: npt.NDArray[np.int64], goal: float, effort: Effort) -> npt.NDArray[np.int64]:
+def _pack_anew(
+    value_E: npt.NDArray[np.float64], expert_QS: npt.NDArray[np.int64], goal: float, effort: Effort
+) -> npt.NDArray[np.int64]:
     """The same replicas over the same GPUs with the least peak found, no lower than needed; as they were where nothing was found."""
     from ortools.sat.python import cp_model
 
@@ -55,7 +61,9 @@ def _pack_anew(value_E: npt.NDArray[np.float64], expert_QS: npt.NDArray[np.int64
     model = cp_model.CpModel()
     here = [[model.new_bool_var("") for _ in range(rows)] for _ in units]
     now = int(np.floor(value_E[expert_QS] * scale).sum(axis=1).max())
-    peak = model.new_int_var(min(int(goal * scale), now), now, "peak")  # at the goal it may stop: going on costs time and helps nobody
+    peak = model.new_int_var(
+        min(int(goal * scale), now), now, "peak"
+    )  # at the goal it may stop: going on costs time and helps nobody
     for index, expert in enumerate(experts):
         model.add(sum(here[index]) == int(copies[index]))
         for row in range(rows):
@@ -67,4 +75,9 @@ def _pack_anew(value_E: npt.NDArray[np.float64], expert_QS: npt.NDArray[np.int64
     solver, found = run(model, effort)
     if not found:
         return expert_QS
-    return np.array([[expert for index, expert in enumerate(experts) if solver.boolean_value(here[index][row])] for row in range(rows)])
+    return np.array(
+        [
+            [expert for index, expert in enumerate(experts) if solver.boolean_value(here[index][row])]
+            for row in range(rows)
+        ]
+    )

@@ -29,7 +29,13 @@ def fits(experts: int, slots_per_gpu: int) -> bool:
     return math.comb(experts, slots_per_gpu) <= MOST_PATTERNS
 
 
-def build(load_E: npt.NDArray[np.float64], counts: list[range], scale: float, start_GS: npt.NDArray[np.integer], least_peak: float) -> Patterns:
+def build(
+    load_E: npt.NDArray[np.float64],
+    counts: list[range],
+    scale: float,
+    start_GS: npt.NDArray[np.integer],
+    least_peak: float,
+) -> Patterns:
     """The model, which minimises the peak in whole units, from a placement that holds. `counts`: the replica counts of each expert that matter."""
     from ortools.sat.python import cp_model
 
@@ -39,22 +45,35 @@ def build(load_E: npt.NDArray[np.float64], counts: list[range], scale: float, st
     start = [tuple(sorted(row)) for row in start_GS.tolist()]
     start_peak = max(sum(units[e, replicas_E[e]] for e in pattern) for pattern in start)
     model = cp_model.CpModel()
-    peak = model.new_int_var(min(max(math.floor(least_peak * scale * (1 - 1e-9)) - slots, 0), start_peak), start_peak, "peak")
+    peak = model.new_int_var(
+        min(max(math.floor(least_peak * scale * (1 - 1e-9)) - slots, 0), start_peak), start_peak, "peak"
+    )
     chosen = {entry: model.new_bool_var("") for entry in units}
     lightest = [min(units[e, k] for k in some) for e, some in enumerate(counts)]
-    patterns = [pattern for pattern in combinations(range(len(load_E)), slots) if sum(lightest[e] for e in pattern) <= start_peak]
-    gpus_of: dict[tuple[int, ...], cp_model.IntVar] = {pattern: model.new_int_var(0, gpus, "") for pattern in patterns}
+    patterns = [
+        pattern
+        for pattern in combinations(range(len(load_E)), slots)
+        if sum(lightest[e] for e in pattern) <= start_peak
+    ]
+    gpus_of: dict[tuple[int, ...], cp_model.IntVar] = {
+        pattern: model.new_int_var(0, gpus, "") for pattern in patterns
+    }
     for pattern, number in gpus_of.items():
         used = model.new_bool_var("")
         model.add(number <= gpus * used)
         model.add(number >= used)
-        model.add(sum(units[e, k] * chosen[e, k] for e in pattern for k in counts[e]) <= peak).only_enforce_if(used)
+        model.add(
+            sum(units[e, k] * chosen[e, k] for e in pattern for k in counts[e]) <= peak
+        ).only_enforce_if(used)
         model.add_hint(number, start.count(pattern))
         model.add_hint(used, int(pattern in start))
     model.add(sum(gpus_of.values()) == gpus)
     for e, some in enumerate(counts):
         model.add_exactly_one(chosen[e, k] for k in some)
-        model.add(sum(number for pattern, number in gpus_of.items() if e in pattern) == sum(k * chosen[e, k] for k in some))
+        model.add(
+            sum(number for pattern, number in gpus_of.items() if e in pattern)
+            == sum(k * chosen[e, k] for k in some)
+        )
         for k in some:
             model.add_hint(chosen[e, k], int(k == replicas_E[e]))
     model.add_hint(peak, start_peak)

@@ -28,9 +28,18 @@ def counted(ids_TLK: npt.NDArray[Any], width: int = 4) -> npt.NDArray[np.int64]:
     return np.array([np.bincount(ids_TLK[:, layer].ravel(), minlength=width) for layer in (1, 2)])
 
 
-def stat(folder: Path, steps: list[Any], name: str = "expert_distribution_recorder_1.5.pt", rank: int = 0) -> Path:
+def stat(
+    folder: Path, steps: list[Any], name: str = "expert_distribution_recorder_1.5.pt", rank: int = 0
+) -> Path:
     """A stat dump: logical counts [buffered step, decoder layer, expert], int32, dense rows zero."""
-    torch.save({"rank": rank, "logical_count": torch.tensor(np.array(steps), dtype=torch.int32), "average_utilization_rate_over_window": None}, folder / name)
+    torch.save(
+        {
+            "rank": rank,
+            "logical_count": torch.tensor(np.array(steps), dtype=torch.int32),
+            "average_utilization_rate_over_window": None,
+        },
+        folder / name,
+    )
     return folder / name
 
 
@@ -45,17 +54,35 @@ def slots_of(ids_TLK: npt.NDArray[np.int32], seed: int = 0) -> npt.NDArray[np.in
     return np.where(second, ids_TLK + 4, ids_TLK).astype(np.int32)
 
 
-def passes(folder: Path, rank: int, by_pass: dict[int, npt.NDArray[np.int32]], *, tokens: bool = False, slot_map: Any = MAP_LP, name: str = "") -> Path:
+def passes(
+    folder: Path,
+    rank: int,
+    by_pass: dict[int, npt.NDArray[np.int32]],
+    *,
+    tokens: bool = False,
+    slot_map: Any = MAP_LP,
+    name: str = "",
+) -> Path:
     """One rank's per_pass dump (per_token with `tokens`) of the slots [token, decoder layer, k] of each forward pass."""
     records = []
     for pass_id, slots_TLK in by_pass.items():
         counts_LP = np.vstack([np.zeros((1, 6), dtype=int), counted(slots_TLK, 6)])
-        record = {"forward_pass_id": pass_id, "rank": rank, "gatherer_key": "primary", "global_physical_count": torch.tensor(counts_LP, dtype=torch.int32)}
+        record = {
+            "forward_pass_id": pass_id,
+            "rank": rank,
+            "gatherer_key": "primary",
+            "global_physical_count": torch.tensor(counts_LP, dtype=torch.int32),
+        }
         if tokens:
             table_LTK = np.full((3, len(slots_TLK), 8), -1, dtype=np.int32)  # the engine's table is 8 wide
             table_LTK[1:, :, :2] = slots_TLK.transpose(1, 0, 2)[1:]
             length = len(slots_TLK)
-            record |= {"input_ids": list(range(length)), "positions": list(range(length)), "extend_seq_lens": [length], "forward_mode": 1}
+            record |= {
+                "input_ids": list(range(length)),
+                "positions": list(range(length)),
+                "extend_seq_lens": [length],
+                "forward_mode": 1,
+            }
             record |= {"topk_ids_of_layer": torch.tensor(table_LTK), "misc_objects": []}
         records.append(record)
     path = folder / (name or f"expert_distribution_recorder_{1.5 + rank}_{rank}.pt")

@@ -26,7 +26,13 @@ def saved(path: Path, value: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    "value", [torch.tensor(COUNTS), torch.tensor([COUNTS], dtype=torch.float32), {"weight": torch.tensor(COUNTS)}, list(torch.tensor(COUNTS))]
+    "value",
+    [
+        torch.tensor(COUNTS),
+        torch.tensor([COUNTS], dtype=torch.float32),
+        {"weight": torch.tensor(COUNTS)},
+        list(torch.tensor(COUNTS)),
+    ],
 )
 def test_a_tensor_of_counts_is_read(tmp_path: Path, value: Any) -> None:
     """[layer, expert] or [window, layer, expert], alone or named, as DeepSeek's EPLB and vllm-ascend's planner take it."""
@@ -53,7 +59,9 @@ def test_a_map_must_fit(tmp_path: Path) -> None:
 
 def test_a_trace_of_slots_is_mapped_too(tmp_path: Path) -> None:
     """A trace of ours recorded in slots."""
-    np.savez(tmp_path / "trace.npz", topk_ids=np.array([[[4, 1], [2, 5]], [[0, 3], [4, 5]]]), layer_ids=[1, 2])
+    np.savez(
+        tmp_path / "trace.npz", topk_ids=np.array([[[4, 1], [2, 5]], [[0, 3], [4, 5]]]), layer_ids=[1, 2]
+    )
     load = read_load([tmp_path / "trace.npz"], MODEL, slot_map(MAP_LP, "map.json", 4))
     assert load.trace is not None
     assert load.trace.experts_LTK.tolist() == [[[0, 1], [2, 1]], [[0, 3], [0, 1]]]
@@ -63,7 +71,10 @@ def test_the_same_tensor_of_four_ranks_is_refused(tmp_path: Path) -> None:
     """C18 C."""
     with pytest.raises(BadInput, match="identical counts"):
         read_load([saved(tmp_path / f"rank{rank}.pt", torch.tensor(COUNTS)) for rank in range(4)], MODEL)
-    same, both = (read_load([tmp_path / f"rank{rank}.pt" for rank in range(4)], MODEL, ranks=ranks) for ranks in ("same", "sum"))
+    same, both = (
+        read_load([tmp_path / f"rank{rank}.pt" for rank in range(4)], MODEL, ranks=ranks)
+        for ranks in ("same", "sum")
+    )
     assert (same.windows, both.windows) == (1, 4)
 
 
@@ -79,7 +90,16 @@ def test_the_same_tensor_of_four_ranks_is_refused(tmp_path: Path) -> None:
         (torch.tensor(COUNTS).to_sparse(), "not a readable file of tensors"),
         (len, "not a readable file of tensors"),
     ],
-    ids=["weights", "one axis", "bfloat16", "a small file of any size", "shares", "negative", "sparse", "code"],
+    ids=[
+        "weights",
+        "one axis",
+        "bfloat16",
+        "a small file of any size",
+        "shares",
+        "negative",
+        "sparse",
+        "code",
+    ],
 )
 def test_other_tensors_are_refused(tmp_path: Path, value: Any, message: str) -> None:
     """No code is run, nothing large is unfolded, nothing inexact is taken for a count."""
@@ -88,8 +108,13 @@ def test_other_tensors_are_refused(tmp_path: Path, value: Any, message: str) -> 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "library"), [("a.pt", "torch"), ("rank0.safetensors", "safetensors.numpy"), ("a.parquet", "pyarrow.parquet")])
-def test_a_missing_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, library: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [("a.pt", "torch"), ("rank0.safetensors", "safetensors.numpy"), ("a.parquet", "pyarrow.parquet")],
+)
+def test_a_missing_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, library: str
+) -> None:
     """The base install has none of them: one line, not a traceback."""
     (tmp_path / name).write_bytes(b"x")
     real = builtins.__import__
@@ -114,7 +139,10 @@ def test_a_parquet_table_has_the_columns_of_a_csv(tmp_path: Path, monkeypatch: p
         pyarrow.parquet.write_table(pyarrow.table(columns), path)
     except ImportError:
         path.write_bytes(b"PAR1")
-        file = types.SimpleNamespace(metadata=types.SimpleNamespace(num_rows=4, num_columns=3), read=lambda: types.SimpleNamespace(to_pydict=lambda: columns))
+        file = types.SimpleNamespace(
+            metadata=types.SimpleNamespace(num_rows=4, num_columns=3),
+            read=lambda: types.SimpleNamespace(to_pydict=lambda: columns),
+        )
         monkeypatch.setitem(sys.modules, "pyarrow", types.ModuleType("pyarrow"))
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", types.SimpleNamespace(ParquetFile=lambda _: file))
     assert read_load([path], MODEL).tokens_WLE.tolist() == [[[3, 0, 0, 1], [0, 2, 2, 0]]]
@@ -130,7 +158,9 @@ def test_damaged_dumps_are_read_or_refused(tmp_path: Path, data: st.DataObject) 
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     damaged = tmp_path / "damaged" / original.name
     damaged.parent.mkdir(exist_ok=True)
-    damaged.write_bytes(content[: data.draw(st.integers(1, len(content)))] if data.draw(st.booleans()) else content)
+    damaged.write_bytes(
+        content[: data.draw(st.integers(1, len(content)))] if data.draw(st.booleans()) else content
+    )
     assert "\n" not in _fault(damaged)
 
 
@@ -162,7 +192,10 @@ def _originals(folder: Path) -> list[Path]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 @given(
     value=st.recursive(
-        st.none() | st.integers() | st.text(max_size=5) | st.sampled_from([torch.tensor(COUNTS), torch.tensor([[0, 1]]), torch.zeros(0), torch.tensor(1.5)]),
+        st.none()
+        | st.integers()
+        | st.text(max_size=5)
+        | st.sampled_from([torch.tensor(COUNTS), torch.tensor([[0, 1]]), torch.zeros(0), torch.tensor(1.5)]),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
@@ -193,4 +226,6 @@ def test_any_tree_of_tensors_is_read_or_refused(tmp_path: Path, value: Any) -> N
 def test_counts_of_a_model_without_dense_layers(tmp_path: Path) -> None:
     """Rows are the decoder layers, all of which hold experts."""
     whole = ModelSpec("whole", "test", 2, (0, 1), 4, 2, 8, 8, 8, "bf16", "by hand")
-    assert read_load([saved(tmp_path / "a.pt", {"logical_count": torch.tensor([COUNTS])})], whole).layer_ids == (0, 1)
+    assert read_load(
+        [saved(tmp_path / "a.pt", {"logical_count": torch.tensor([COUNTS])})], whole
+    ).layer_ids == (0, 1)

@@ -20,7 +20,10 @@ RANK1 = {"5_1": [1, 1, 1, 1], "5_2": [0, 0, 2, 2], "6_1": [2, 2, 0, 0], "6_2": [
 
 def folder(path: Path, by_rank: dict[int, dict[str, list[int]]], meta: dict[str, Any] | None = None) -> Path:
     for rank, counts in by_rank.items():
-        save_file({key: np.array(row, dtype=np.int32) for key, row in counts.items()}, path / f"rank{rank}.safetensors")
+        save_file(
+            {key: np.array(row, dtype=np.int32) for key, row in counts.items()},
+            path / f"rank{rank}.safetensors",
+        )
     (path / "meta_info.json").write_text(json.dumps(meta or {"num_experts": 4, "num_experts_per_token": 2}))
     return path
 
@@ -38,7 +41,9 @@ def test_ranks_are_summed_by_iteration_and_layer(tmp_path: Path) -> None:
 def test_files_named_one_by_one_are_the_folder(tmp_path: Path) -> None:
     """What a shell makes of FOLDER/* is read as the folder is; one file alone is one rank."""
     folder(tmp_path, {0: RANK0, 1: RANK1})
-    assert np.array_equal(read_load(sorted(tmp_path.iterdir()), MODEL).tokens_WLE, read_load([tmp_path], MODEL).tokens_WLE)
+    assert np.array_equal(
+        read_load(sorted(tmp_path.iterdir()), MODEL).tokens_WLE, read_load([tmp_path], MODEL).tokens_WLE
+    )
     assert read_load([tmp_path / "rank0.safetensors"], MODEL).tokens_WLE.sum() == 32
     with pytest.raises(BadInput, match="given twice"):
         read_load([tmp_path, tmp_path / "rank0.safetensors"], MODEL)
@@ -75,18 +80,30 @@ def test_slots_need_their_map(tmp_path: Path) -> None:
 def test_a_layer_that_an_iteration_lacks_is_noted(tmp_path: Path) -> None:
     """It counts 0 there, and the totals show it."""
     folder(tmp_path, {0: {key: row for key, row in RANK0.items() if key != "6_2"}})
-    assert any("1 pairs of iteration and layer were not recorded" in note for note in read_load([tmp_path], MODEL).notes)
+    assert any(
+        "1 pairs of iteration and layer were not recorded" in note
+        for note in read_load([tmp_path], MODEL).notes
+    )
 
 
 def with_ids(path: Path, by_rank: dict[int, list[npt.NDArray[np.int32]]]) -> Path:
     """Counts of, and the ids [token, decoder layer, k] themselves for, iterations 5 and 6 of each rank."""
     counts = {
-        rank: {f"{5 + i}_{layer}": counted(ids)[layer - 1].tolist() for i, ids in enumerate(steps) for layer in (1, 2)} for rank, steps in by_rank.items()
+        rank: {
+            f"{5 + i}_{layer}": counted(ids)[layer - 1].tolist()
+            for i, ids in enumerate(steps)
+            for layer in (1, 2)
+        }
+        for rank, steps in by_rank.items()
     }
     folder(path, counts)
     for rank, steps in by_rank.items():
         save_file(
-            {f"{5 + i}_{layer}": np.ascontiguousarray(ids[:, layer]) for i, ids in enumerate(steps) for layer in (1, 2)},
+            {
+                f"{5 + i}_{layer}": np.ascontiguousarray(ids[:, layer])
+                for i, ids in enumerate(steps)
+                for layer in (1, 2)
+            },
             path / f"token_selected_experts_rank{rank}.safetensors",
         )
     return path
@@ -98,19 +115,26 @@ def test_the_ids_beside_the_counts_are_the_trace(tmp_path: Path) -> None:
     load = read_load([with_ids(tmp_path, ids)], MODEL)
     assert load.trace is not None
     assert load.trace.sequence_lengths == (8, 10)
-    assert np.array_equal(load.trace.experts_LTK, np.concatenate([ids[0][0], ids[1][0], ids[0][1], ids[1][1]]).transpose(1, 0, 2)[1:])
+    assert np.array_equal(
+        load.trace.experts_LTK,
+        np.concatenate([ids[0][0], ids[1][0], ids[0][1], ids[1][1]]).transpose(1, 0, 2)[1:],
+    )
     assert load.tokens_WLE.tolist() == [(counted(ids[0][i]) + counted(ids[1][i])).tolist() for i in (0, 1)]
 
 
 def test_co_occurrence_counts_become_drawn_tokens(tmp_path: Path) -> None:
     """Those of all ranks and iterations together; a rank without them, or another shape, is noted and the counts are used alone."""
     folder(tmp_path, {0: RANK0, 1: RANK1})
-    pairs = {f"{iteration}_{layer}": np.full((4, 4), 2, dtype=np.int32) for iteration in (5, 6) for layer in (1, 2)}
+    pairs = {
+        f"{iteration}_{layer}": np.full((4, 4), 2, dtype=np.int32) for iteration in (5, 6) for layer in (1, 2)
+    }
     save_file(pairs, tmp_path / "cooccurrence_rank0.safetensors")
     alone = read_load([tmp_path], MODEL)
     assert alone.trace is None
     assert "cooccurrence_rank1.safetensors is missing" in " ".join(alone.notes)
-    save_file({**pairs, "5_1": np.full((3, 3), 2, dtype=np.int32)}, tmp_path / "cooccurrence_rank1.safetensors")
+    save_file(
+        {**pairs, "5_1": np.full((3, 3), 2, dtype=np.int32)}, tmp_path / "cooccurrence_rank1.safetensors"
+    )
     assert "not whole numbers [4, 4]" in " ".join(read_load([tmp_path], MODEL).notes)
     save_file(pairs, tmp_path / "cooccurrence_rank1.safetensors")
     both = read_load([tmp_path], MODEL)
@@ -128,7 +152,10 @@ def test_ids_that_do_not_fit_the_counts_are_not_used(tmp_path: Path) -> None:
     assert (other.trace, other.tokens_WLE.sum()) == (None, 18 * 2 * 2)
     assert any("not those that were counted" in note for note in other.notes)
     name.unlink()
-    assert any("token_selected_experts_rank1.safetensors is missing" in note for note in read_load([tmp_path], MODEL).notes)
+    assert any(
+        "token_selected_experts_rank1.safetensors is missing" in note
+        for note in read_load([tmp_path], MODEL).notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +172,9 @@ def test_ids_that_do_not_fit_the_counts_are_not_used(tmp_path: Path) -> None:
     ],
     ids=["row length", "key", "wrapped", "empty", "empty row", "top_k", "meta", "a dense layer"],
 )
-def test_damaged_statistics_are_refused(tmp_path: Path, counts: dict[str, list[int]], meta: dict[str, Any] | None, message: str) -> None:
+def test_damaged_statistics_are_refused(
+    tmp_path: Path, counts: dict[str, list[int]], meta: dict[str, Any] | None, message: str
+) -> None:
     """One line that names the file and the key."""
     folder(tmp_path, {0: counts}, meta)
     with pytest.raises(BadInput, match=message):

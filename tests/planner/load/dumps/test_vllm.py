@@ -26,8 +26,13 @@ def test_requests_are_one_trace(tmp_path: Path, dtype: type[np.unsignedinteger])
     load = read_load([tmp_path / "a.npy", tmp_path / "b.npy"], MODEL)
     assert load.trace is not None
     assert load.trace.sequence_lengths == (5, 4)
-    assert np.array_equal(load.trace.experts_LTK, np.concatenate([routed(5, seed=5), routed(4, seed=4)]).transpose(1, 0, 2)[1:])
-    assert load.tokens_WLE.tolist() == [counted(routed(5, seed=5)).tolist(), counted(routed(4, seed=4)).tolist()]
+    assert np.array_equal(
+        load.trace.experts_LTK, np.concatenate([routed(5, seed=5), routed(4, seed=4)]).transpose(1, 0, 2)[1:]
+    )
+    assert load.tokens_WLE.tolist() == [
+        counted(routed(5, seed=5)).tolist(),
+        counted(routed(4, seed=4)).tolist(),
+    ]
 
 
 def test_the_base64_of_the_answer_is_read(tmp_path: Path) -> None:
@@ -44,7 +49,9 @@ def test_the_base64_of_the_answer_is_read(tmp_path: Path) -> None:
 def test_a_common_prompt_of_requests_is_dropped(tmp_path: Path) -> None:
     """Requests in separate files are sequences of one trace, so that what all begin with is seen."""
     for name in "abc":
-        np.save(tmp_path / f"{name}.npy", np.concatenate([routed(6), routed(5, seed=ord(name))]).astype(np.uint8))
+        np.save(
+            tmp_path / f"{name}.npy", np.concatenate([routed(6), routed(5, seed=ord(name))]).astype(np.uint8)
+        )
     load = read_load([tmp_path / f"{name}.npy" for name in "abc"], MODEL)
     assert any("first 6 tokens of all 3 sequences" in note for note in load.notes)
     assert load.tokens_WLE.sum() == 3 * 5 * 2 * 2
@@ -70,7 +77,10 @@ def test_axes_that_can_be_read_two_ways_are_refused(tmp_path: Path) -> None:
 def test_a_balancedness_log_is_no_load(tmp_path: Path) -> None:
     """It is refused with what it says and what it is good for."""
     (tmp_path / "server.log").write_text(LOG)
-    with pytest.raises(BadInput, match=r"2 lines, balancedness 0\.6500 to 0\.8000.*no load.*cross-check.*--enable-return-routed-experts"):
+    with pytest.raises(
+        BadInput,
+        match=r"2 lines, balancedness 0\.6500 to 0\.8000.*no load.*cross-check.*--enable-return-routed-experts",
+    ):
         read_load([tmp_path / "server.log"], MODEL)
 
 
@@ -83,7 +93,16 @@ def test_another_log_is_no_dump(tmp_path: Path) -> None:
 
 def test_an_ascend_map_is_no_load(tmp_path: Path) -> None:
     """It says where experts sit; what to give in its place is named."""
-    value = {"moe_layer_count": 1, "layer_list": [{"layer_id": 0, "device_count": 1, "device_list": [{"device_id": 0, "device_expert": [0, 1, 2, 3]}]}]}
+    value = {
+        "moe_layer_count": 1,
+        "layer_list": [
+            {
+                "layer_id": 0,
+                "device_count": 1,
+                "device_list": [{"device_id": 0, "device_expert": [0, 1, 2, 3]}],
+            }
+        ],
+    }
     (tmp_path / "map.json").write_text(json.dumps(value))
     with pytest.raises(BadInput, match="vllm-ascend's expert map"):
         read_load([tmp_path / "map.json"], MODEL)

@@ -22,7 +22,9 @@ def skewed(layers: int, experts: int, slots_per_gpu: int, machine: str, rule: st
     tokens_LE = draw.lognormal(0, draw.uniform(0.1, 2.0, (layers, 1)), (layers, experts)) * 1000
     tokens_LE[layers // 2] = 0
     load = LoadProfile(tokens_LE.astype(np.int64)[None], tuple(range(layers)), "made up for tests")
-    return Problem(read_topology(machine), small_model(experts, 2, layers), load, Workload(), slots_per_gpu, rule)
+    return Problem(
+        read_topology(machine), small_model(experts, 2, layers), load, Workload(), slots_per_gpu, rule
+    )
 
 
 def alone(problem: Problem, name: str) -> list[list[int]]:

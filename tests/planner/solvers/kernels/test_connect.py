@@ -32,7 +32,9 @@ def test_swaps_stay_in_a_node_where_nodes_are_given(gpus_a_node: int, slots_per_
     experts = gpus_a_node * slots_per_gpu
     rng = np.random.default_rng(seed)
     start_LP = np.concatenate([rng.permutation(experts), rng.permutation(experts)])[None]
-    found_LP = connect(rng.lognormal(0, 2, (1, experts)), start_LP, 2 * gpus_a_node, node_G=np.repeat([0, 1], gpus_a_node))
+    found_LP = connect(
+        rng.lognormal(0, 2, (1, experts)), start_LP, 2 * gpus_a_node, node_G=np.repeat([0, 1], gpus_a_node)
+    )
     assert islands_L(found_LP, 2 * gpus_a_node).tolist() == [1]
     assert np.sort(found_LP.reshape(2, experts), axis=1).tolist() == [list(range(experts))] * 2
 

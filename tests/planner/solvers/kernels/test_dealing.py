@@ -33,14 +33,19 @@ def test_a_round_dealt_again_could_not_be_dealt_better(seed: int, again: int) ->
     last = (3 - again) % 3
     rest_B = value_SB.sum(axis=0) - value_SB[last]
     peak = value_SB.sum(axis=0).max()
-    assert min((rest_B + value_SB[last][list(order)]).max() for order in permutations(range(4))) >= peak * (1 - 1e-9)
+    assert min((rest_B + value_SB[last][list(order)]).max() for order in permutations(range(4))) >= peak * (
+        1 - 1e-9
+    )
     assert peak <= dealt_values(value_RE, 4, again - 1)[:, 0].sum(axis=0).max() * (1 + 1e-9)
 
 
 def test_dealing_again_is_ten_times_nearer_to_even() -> None:
     """58 layers of 288 like items over 32 bins: what rounds dealt once leave above the mean falls to less than a tenth."""
     value_RE = np.random.default_rng(0).uniform(1, 3, (58, 288))
-    once, again = ((total_RB.max(axis=1) / total_RB.mean(axis=1) - 1).mean() for total_RB in (dealt_values(value_RE, 32, n).sum(axis=0) for n in (0, 27)))
+    once, again = (
+        (total_RB.max(axis=1) / total_RB.mean(axis=1) - 1).mean()
+        for total_RB in (dealt_values(value_RE, 32, n).sum(axis=0) for n in (0, 27))
+    )
     assert again < once / 10
 
 
@@ -50,7 +55,10 @@ def test_rows_do_not_know_each_other() -> None:
     value_RE, times_RE = draw.lognormal(0, 1.5, (6, 20)), np.tile(np.repeat([1, 3], 10), (6, 1))
     together_RBS = deal(value_RE, times_RE, np.ones((6, 8)))
     for row in range(6):
-        assert deal(value_RE[row : row + 1], times_RE[row : row + 1], np.ones((1, 8)))[0].tolist() == together_RBS[row].tolist()
+        assert (
+            deal(value_RE[row : row + 1], times_RE[row : row + 1], np.ones((1, 8)))[0].tolist()
+            == together_RBS[row].tolist()
+        )
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0])

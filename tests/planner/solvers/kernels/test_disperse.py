@@ -30,7 +30,9 @@ def test_dispersal_keeps_the_rules_the_peak_and_the_worst_loss(problem: Problem)
     assert problem.survive is not None
     before = find_method("refine")(problem)
     place_G = problem.survive.place_G(problem.node_G)
-    after_LP = disperse(problem.shares_LE, before.expert_LP, place_G, problem.node_G if problem.survive.node else None)
+    after_LP = disperse(
+        problem.shares_LE, before.expert_LP, place_G, problem.node_G if problem.survive.node else None
+    )
     assert violations(problem, Placement(after_LP, before.layer_ids, before.gpus)) == []
     peak_L = peaks(problem.shares_LE, before.expert_LP, problem.gpus)
     assert (peaks(problem.shares_LE, after_LP, problem.gpus) <= peak_L * (1 + SLACK) * (1 + 1e-9)).all()
@@ -63,18 +65,29 @@ def test_twins_are_parted() -> None:
 def violations_of(row_P: np.ndarray) -> list[tuple[int, ...]]:
     """Losses of one GPU that take an expert."""
     gpu_P = np.repeat(np.arange(4), 4)
-    return [lost for lost in loss_sets(Survival(gpus=1), np.zeros(4, dtype=np.int64)) if len(set(row_P[gpu_P != lost[0]].tolist())) < 8]
+    return [
+        lost
+        for lost in loss_sets(Survival(gpus=1), np.zeros(4, dtype=np.int64))
+        if len(set(row_P[gpu_P != lost[0]].tolist())) < 8
+    ]
 
 
 def test_dispersal_cuts_what_a_loss_costs_on_a_skewed_load() -> None:
     """64 experts, lognormal, at least twice on 16 GPUs: the excess over the mean of the GPUs left falls by a quarter or more, and in every layer."""
     loads = np.random.default_rng(0).lognormal(sigma=1.0, size=(3, 64)) * 1000
-    problem = replace(problem_of(loads.astype(int).tolist(), gpus=16, slots_per_gpu=9), survive=Survival(gpus=1))
+    problem = replace(
+        problem_of(loads.astype(int).tolist(), gpus=16, slots_per_gpu=9), survive=Survival(gpus=1)
+    )
     before_LP, place_G = find_method("refine")(problem).expert_LP, np.arange(16)
     after_LP = disperse(problem.shares_LE, before_LP, place_G)
 
     def excess_L(expert_LP: np.ndarray) -> np.ndarray:
-        return np.array([worst_after(load_E, row_P, place_G) * 15 - 1 for load_E, row_P in zip(problem.shares_LE, expert_LP, strict=True)])
+        return np.array(
+            [
+                worst_after(load_E, row_P, place_G) * 15 - 1
+                for load_E, row_P in zip(problem.shares_LE, expert_LP, strict=True)
+            ]
+        )
 
     before_L, after_L = excess_L(before_LP), excess_L(after_LP)
     assert (after_L < before_L).all()

@@ -12,14 +12,26 @@ from tests.planner.small import random_row
 
 
 def worst_L(load_DLE: np.ndarray, expert_LP: np.ndarray, gpus: int, speed_G: np.ndarray) -> np.ndarray:
-    peaks = [(replica_values(load_LE, expert_LP)[0].reshape(len(load_LE), gpus, -1).sum(axis=2) / speed_G).max(axis=1) for load_LE in load_DLE]
+    peaks = [
+        (replica_values(load_LE, expert_LP)[0].reshape(len(load_LE), gpus, -1).sum(axis=2) / speed_G).max(
+            axis=1
+        )
+        for load_LE in load_DLE
+    ]
     return np.asarray(np.max(peaks, axis=0))
 
 
 @given(
-    st.integers(1, 4), st.integers(1, 4), st.integers(2, 9), st.integers(1, 3), st.integers(0, 2**32 - 1), st.sampled_from(["free", "joined", "nodes", "speed"])
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(2, 9),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["free", "joined", "nodes", "speed"]),
 )
-def test_no_layer_gets_worse_and_no_rule_breaks(nodes: int, per_node: int, experts: int, loads: int, seed: int, kind: str) -> None:
+def test_no_layer_gets_worse_and_no_rule_breaks(
+    nodes: int, per_node: int, experts: int, loads: int, seed: int, kind: str
+) -> None:
     """Replica counts stay, and what the limits protect: islands, or the nodes of replicated experts."""
     rng = np.random.default_rng(seed)
     gpus = nodes * per_node
@@ -29,11 +41,16 @@ def test_no_layer_gets_worse_and_no_rule_breaks(nodes: int, per_node: int, exper
     load_DLE /= load_DLE.sum(axis=2, keepdims=True)
     node_G = np.repeat(np.arange(nodes), per_node)
     speed_G = rng.uniform(0.5, 1, gpus) if kind == "speed" else np.ones(gpus)
-    limits = Limits(gpus, speed_G if kind == "speed" else None, node_G if kind == "nodes" else None, kind == "joined")
+    limits = Limits(
+        gpus, speed_G if kind == "speed" else None, node_G if kind == "nodes" else None, kind == "joined"
+    )
     found_LP = level(load_DLE, expert_LP, limits)
     assert list(row_violations(found_LP, (0, 1), experts, gpus)) == []
     assert (np.sort(found_LP, axis=1) == np.sort(expert_LP, axis=1)).all()
-    assert (worst_L(load_DLE, found_LP, gpus, speed_G) <= worst_L(load_DLE, expert_LP, gpus, speed_G) * (1 + 1e-12)).all()
+    assert (
+        worst_L(load_DLE, found_LP, gpus, speed_G)
+        <= worst_L(load_DLE, expert_LP, gpus, speed_G) * (1 + 1e-12)
+    ).all()
     assert (level(load_DLE, expert_LP, limits) == found_LP).all()
     if kind == "joined":
         assert islands_L(found_LP, gpus).tolist() == islands_L(expert_LP, gpus).tolist()

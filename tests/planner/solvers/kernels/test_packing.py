@@ -30,7 +30,9 @@ def shapes(draw: st.DrawFn) -> tuple[int, int, int, int]:
 def test_water_filling_equals_one_by_one(load_E: list[int], most: int, data: st.DataObject) -> None:
     """The fast counts are the slow rule's counts."""
     slots = data.draw(st.integers(len(load_E), len(load_E) * most))
-    assert replicate(np.array([load_E], dtype=float), slots, most)[0].tolist() == one_by_one([float(load) for load in load_E], slots, most)
+    assert replicate(np.array([load_E], dtype=float), slots, most)[0].tolist() == one_by_one(
+        [float(load) for load in load_E], slots, most
+    )
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20), st.integers(1, 8), st.data())
@@ -39,7 +41,9 @@ def test_water_filling_above_a_least_count(load_E: list[int], most: int, data: s
     least_E = data.draw(st.lists(st.integers(1, most), min_size=len(load_E), max_size=len(load_E)))
     slots = data.draw(st.integers(sum(least_E), len(load_E) * most))
     load_LE = np.array([load_E], dtype=float)
-    assert replicate(load_LE, slots, most, np.array([least_E]))[0].tolist() == one_by_one([float(load) for load in load_E], slots, most, least_E)
+    assert replicate(load_LE, slots, most, np.array([least_E]))[0].tolist() == one_by_one(
+        [float(load) for load in load_E], slots, most, least_E
+    )
     if slots >= most * len(load_E):
         assert replicate(load_LE, slots, most, most)[0].tolist() == [most] * len(load_E)
 
@@ -53,7 +57,9 @@ def test_counts_that_cannot_be_are_refused() -> None:
     """More slots than experts times replicas is a fault of the caller."""
     with pytest.raises(ValueError, match="9 slots cannot give each of 4 experts between 1 and 2 replicas"):
         replicate(np.ones((1, 4)), 9, 2)
-    with pytest.raises(ValueError, match="7 slots cannot give each of 4 experts between 2 and 3 replicas, 8 at least in all"):
+    with pytest.raises(
+        ValueError, match="7 slots cannot give each of 4 experts between 2 and 3 replicas, 8 at least in all"
+    ):
         replicate(np.ones((1, 4)), 7, 3, 2)
     with pytest.raises(ValueError, match="between 0 and 3"):
         replicate(np.ones((1, 4)), 7, 3, np.array([0, 1, 1, 1]))
@@ -63,7 +69,9 @@ def test_counts_that_cannot_be_are_refused() -> None:
 
 @settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000), st.sampled_from([0.0, 1.0, 4.0]))
-def test_packing_breaks_no_rule_and_keeps_counts(shape: tuple[int, int, int, int], seed: int, sigma: float) -> None:
+def test_packing_breaks_no_rule_and_keeps_counts(
+    shape: tuple[int, int, int, int], seed: int, sigma: float
+) -> None:
     """From no skew to extreme skew: distinct experts on each GPU, and each expert as often as asked."""
     nodes, per_node, experts, slots_per_gpu = shape
     gpus = nodes * per_node
@@ -105,7 +113,9 @@ def test_names_of_experts_and_gpus_do_not_matter(shape: tuple[int, int, int, int
     draw = np.random.default_rng(seed)
     load_LE = draw.lognormal(0, 1, (1, experts))
     renamed_LE = load_LE[:, draw.permutation(experts)]
-    first, second = (pack(load, replicate(load, gpus * slots_per_gpu, gpus), gpus) for load in (load_LE, renamed_LE))
+    first, second = (
+        pack(load, replicate(load, gpus * slots_per_gpu, gpus), gpus) for load in (load_LE, renamed_LE)
+    )
     assert peaks(load_LE, first, gpus) == pytest.approx(peaks(renamed_LE, second, gpus))
     moved = first.reshape(1, gpus, -1)[:, draw.permutation(gpus)].reshape(1, -1)
     assert peaks(load_LE, moved, gpus) == pytest.approx(peaks(load_LE, first, gpus))
@@ -125,7 +135,10 @@ def test_packing_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, sp
     assert list(row_violations(expert_LP, (0, 1), experts, gpus)) == []
     assert [np.bincount(row, minlength=experts).tolist() for row in expert_LP] == replicas_LE.tolist()
     assert expert_LP.tobytes() == pack(load_LE, replicas_LE, gpus, node_G, speed_G=speed_G).tobytes()
-    assert pack(load_LE, replicas_LE, gpus, node_G, speed_G=np.ones(gpus)).tobytes() == pack(load_LE, replicas_LE, gpus, node_G).tobytes()
+    assert (
+        pack(load_LE, replicas_LE, gpus, node_G, speed_G=np.ones(gpus)).tobytes()
+        == pack(load_LE, replicas_LE, gpus, node_G).tobytes()
+    )
 
 
 def test_a_slow_gpu_gets_less() -> None:

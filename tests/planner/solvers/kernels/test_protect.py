@@ -20,7 +20,12 @@ def twice_each(draw: np.random.Generator, experts: int, gpus: int, slots: int) -
 
 
 @settings(max_examples=200)
-@given(sizes=st.lists(st.integers(1, 4), min_size=2, max_size=3), experts=st.integers(2, 7), seed=st.integers(0, 10_000), more=st.integers(0, 2))
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=2, max_size=3),
+    experts=st.integers(2, 7),
+    seed=st.integers(0, 10_000),
+    more=st.integers(0, 2),
+)
 def test_every_expert_gets_a_second_node(sizes: list[int], experts: int, seed: int, more: int) -> None:
     """From random rows on nodes of any size, tight ones too: all on two nodes, none twice on a GPU, none below two slots."""
     node_G = np.repeat(np.arange(len(sizes)), sizes)

@@ -31,17 +31,23 @@ def test_a_renaming_is_undone(problem: Problem, seed: int) -> None:
 @given(problem=problems(), seed=st.integers(0, 9))
 def test_never_more_moves_than_without(problem: Problem, seed: int) -> None:
     """In no layer; and each GPU's content is one of the contents there were."""
-    old = renamed(find_method("linear")(problem), np.random.default_rng(seed).permutation(problem.gpus).tolist())
+    old = renamed(
+        find_method("linear")(problem), np.random.default_rng(seed).permutation(problem.gpus).tolist()
+    )
     new = find_method("greedy")(problem)
     found = relabelled(problem, old, new)
     assert (moves_L(old, found) <= moves_L(old, new)).all()
     for before, after in zip(new.expert_LP, found.expert_LP, strict=True):
-        assert sorted(before.reshape(problem.gpus, -1).tolist()) == sorted(after.reshape(problem.gpus, -1).tolist())
+        assert sorted(before.reshape(problem.gpus, -1).tolist()) == sorted(
+            after.reshape(problem.gpus, -1).tolist()
+        )
 
 
 def test_the_fewest_moves_of_all_renamings() -> None:
     """Four GPUs without nodes that matter: as good as the best of all 24 orders, in each layer."""
-    problem = problem_of(np.random.default_rng(4).integers(1, 99, (3, 6)).tolist(), gpus=4, slots_per_gpu=3, nodes=2)
+    problem = problem_of(
+        np.random.default_rng(4).integers(1, 99, (3, 6)).tolist(), gpus=4, slots_per_gpu=3, nodes=2
+    )
     old, new = find_method("round-robin")(problem), find_method("greedy")(problem)
     best_L = np.min([moves_L(old, renamed(new, list(order))) for order in permutations(range(4))], axis=0)
     assert moves_L(old, relabelled(problem, old, new)).tolist() == best_L.tolist()

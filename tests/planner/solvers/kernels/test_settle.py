@@ -27,15 +27,23 @@ EXACT_RULES = [rule for rule in RULES if rule not in {"even", "nearest", "lp"}]
 
 def skewed(nodes: int, redundant: int, rule: str, seed: int = 0, tokens_per_rank: int = 128) -> Problem:
     """A lognormal load of TINY's shape on eight GPUs."""
-    counts_LE = np.random.default_rng(seed).lognormal(5, 1, (len(TINY.placed_layer_ids), TINY.experts)).astype(np.int64)
+    counts_LE = (
+        np.random.default_rng(seed)
+        .lognormal(5, 1, (len(TINY.placed_layer_ids), TINY.experts))
+        .astype(np.int64)
+    )
     even = question(TINY, machine(*[8 // nodes] * nodes), redundant, tokens_per_rank=tokens_per_rank)
-    return replace(even, load=LoadProfile(counts_LE[None], TINY.placed_layer_ids, "made for tests"), replica_rule=rule)
+    return replace(
+        even, load=LoadProfile(counts_LE[None], TINY.placed_layer_ids, "made for tests"), replica_rule=rule
+    )
 
 
 def received(problem: Problem, placement: Placement) -> list[list[float]]:
     """What the replicas of each expert get, in slot order, layer after layer."""
     got = []
-    for expert_P, share_SP in zip(placement.expert_LP, RULES[problem.replica_rule](placement, problem.situation()), strict=True):
+    for expert_P, share_SP in zip(
+        placement.expert_LP, RULES[problem.replica_rule](placement, problem.situation()), strict=True
+    ):
         order_P = np.argsort(expert_P, kind="stable")
         got.append(share_SP.mean(axis=0)[order_P].round(9).tolist())
     return got
@@ -64,7 +72,9 @@ def test_settling_wins_back_what_the_draw_took(nodes: int) -> None:
     """A placement that is even in expectation is not under SGLang's table; settled, every mapped layer is within 1 % of even again."""
     problem = skewed(nodes, 16, "nearest-static")
     searched = find_method("refine")(problem.with_rule("nearest"))
-    drawn, settled = (mapped_layers(cost(problem, placement)) for placement in (searched, settle(problem, searched)))
+    drawn, settled = (
+        mapped_layers(cost(problem, placement)) for placement in (searched, settle(problem, searched))
+    )
     assert settled < 1.01
     assert drawn > 1.02
 
@@ -73,7 +83,9 @@ def test_settling_follows_the_batch() -> None:
     """With one token a rank vLLM's hash leaves every second replica idle: as if it were not there, and settled around."""
     problem = skewed(2, 16, "hashed", tokens_per_rank=1)
     searched = find_method("refine")(problem)
-    before, after = (cost(problem, placement).max_over_mean for placement in (searched, settle(problem, searched)))
+    before, after = (
+        cost(problem, placement).max_over_mean for placement in (searched, settle(problem, searched))
+    )
     assert after < before - 0.1
 
 
@@ -88,7 +100,14 @@ def test_a_plan_under_the_exact_rule_is_settled(monkeypatch: pytest.MonkeyPatch)
     """`auto` ends with it, and the step is faster for it; a method that is asked for by name is left as it is."""
     monkeypatch.setattr(cpsat, "SMALL_CELLS", 0)  # the portfolio without its slowest member
     problem = skewed(4, 16, "nearest-static")
-    plans = {method: make_plan(lambda _: problem, 16, Search(method), Origin("sglang", method)) for method in ("auto", "refine")}
+    plans = {
+        method: make_plan(lambda _: problem, 16, Search(method), Origin("sglang", method))
+        for method in ("auto", "refine")
+    }
     searched = find_method("auto")(problem.with_rule("nearest"))
-    assert (plans["refine"].placement.expert_LP == find_method("refine")(problem.with_rule("nearest")).expert_LP).all()
-    assert plans["auto"].fitted.total_seconds < 0.99 * min(cost(problem, searched).total_seconds, plans["refine"].fitted.total_seconds)
+    assert (
+        plans["refine"].placement.expert_LP == find_method("refine")(problem.with_rule("nearest")).expert_LP
+    ).all()
+    assert plans["auto"].fitted.total_seconds < 0.99 * min(
+        cost(problem, searched).total_seconds, plans["refine"].fitted.total_seconds
+    )

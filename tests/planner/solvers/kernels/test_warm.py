@@ -20,14 +20,22 @@ from tests.strategies import problem_of, problems
 DRIFT = 0.1
 
 
-def lognormal(layers: int, experts: int, gpus: int, slots_per_gpu: int, seed: int = 0, nodes: int = 1) -> Problem:
+def lognormal(
+    layers: int, experts: int, gpus: int, slots_per_gpu: int, seed: int = 0, nodes: int = 1
+) -> Problem:
     loads = (np.random.default_rng(seed).lognormal(0, 1, (layers, experts)) * 1e4).astype(np.int64) + 1
     return problem_of(loads.tolist(), gpus, slots_per_gpu, nodes=nodes)
 
 
 def rebalanced(problem: Problem, old: Placement, most: int) -> Placement:
     drift_L = np.full(len(old.expert_LP), DRIFT)
-    return Placement(candidates(problem.shares_LE, old.expert_LP, problem.gpus, drift_L, most, spread_nodes(problem)).within(most), old.layer_ids, old.gpus)
+    return Placement(
+        candidates(
+            problem.shares_LE, old.expert_LP, problem.gpus, drift_L, most, spread_nodes(problem)
+        ).within(most),
+        old.layer_ids,
+        old.gpus,
+    )
 
 
 @given(problem=problems(), most=st.integers(0, 12), start=st.sampled_from(["linear", "greedy"]))
@@ -46,7 +54,10 @@ def test_no_layer_is_riskier(problem: Problem, most: int) -> None:
         return
     old = find_method("linear")(problem)
     drift_L = np.full(len(old.expert_LP), DRIFT)
-    risks = [risk_L(begin(problem.shares_LE, placement.expert_LP, problem.gpus, drift_L)) for placement in (old, rebalanced(problem, old, most))]
+    risks = [
+        risk_L(begin(problem.shares_LE, placement.expert_LP, problem.gpus, drift_L))
+        for placement in (old, rebalanced(problem, old, most))
+    ]
     sharp = begin(problem.shares_LE, old.expert_LP, problem.gpus, drift_L).sharpness_L
     again = begin(problem.shares_LE, rebalanced(problem, old, most).expert_LP, problem.gpus, drift_L)
     again.sharpness_L = sharp  # one measure for both
@@ -57,7 +68,9 @@ def test_same_bytes_twice() -> None:
     """Nothing is drawn."""
     problem = lognormal(3, 32, 8, 5)
     old = find_method("linear")(problem)
-    assert rebalanced(problem, old, 20).expert_LP.tobytes() == rebalanced(problem, old, 20).expert_LP.tobytes()
+    assert (
+        rebalanced(problem, old, 20).expert_LP.tobytes() == rebalanced(problem, old, 20).expert_LP.tobytes()
+    )
 
 
 def test_no_move_allowed_keeps_everything() -> None:
@@ -81,7 +94,10 @@ def test_more_moves_are_worth_more() -> None:
     """From the default of engines the busiest GPUs come down with every allowance, and 15 % of the slots win most of what a plan from nothing wins."""
     problem = lognormal(4, 64, 16, 5)
     old, new = find_method("linear")(problem), find_method("refine")(problem)
-    reached = [peaks(problem.shares_LE, rebalanced(problem, old, most).expert_LP, 16).sum() for most in (0, 8, 24, 48)]
+    reached = [
+        peaks(problem.shares_LE, rebalanced(problem, old, most).expert_LP, 16).sum()
+        for most in (0, 8, 24, 48)
+    ]
     assert reached == sorted(reached, reverse=True)
     planned = peaks(problem.shares_LE, new.expert_LP, 16).sum()
     assert reached[-1] - planned < 0.25 * (reached[0] - planned)
@@ -115,7 +131,10 @@ def test_every_step_is_the_best_of_all_per_move(seed: int) -> None:
     counts, squares = state.replicas_LE[0], state.load_LE[0] ** 2
     for slot, expert in product(range(12), range(7)):
         gone = before[slot]
-        wins, loses = squares[expert] / (counts[expert] * (counts[expert] + 1)), squares[gone] / max(counts[gone] * (counts[gone] - 1), 1)
+        wins, loses = (
+            squares[expert] / (counts[expert] * (counts[expert] + 1)),
+            squares[gone] / max(counts[gone] * (counts[gone] - 1), 1),
+        )
         if expert in before.reshape(4, 3)[slot // 3] or counts[gone] < 2 or wins < 0.8 * loses:
             continue
         after = before.copy()
@@ -142,7 +161,9 @@ def begin_like(state: State, expert_P: np.ndarray) -> State:
 
 def test_counts_are_corrected_towards_the_load() -> None:
     """A hot expert with one replica takes the spare slot of a cold one."""
-    state = begin(np.array([[90.0, 2, 3, 3, 1, 1]]), np.array([[0, 1, 1, 2, 3, 4, 5, 4]]), 4, np.array([DRIFT]))
+    state = begin(
+        np.array([[90.0, 2, 3, 3, 1, 1]]), np.array([[0, 1, 1, 2, 3, 4, 5, 4]]), 4, np.array([DRIFT])
+    )
     correct_counts(state, 0.3, 1)
     assert state.replicas_LE[0].tolist() == [2, 2, 1, 1, 1, 1]
     assert state.moves_L.tolist() == [1]
@@ -155,7 +176,9 @@ def test_moves_are_bought_where_they_gain_most(seed: int, most: int) -> None:
     score_KL, moves_KL = random.integers(0, 20, (4, 3)).astype(float), random.integers(0, 6, (4, 3))
     moves_KL[0] = 0
     pick_L, row_L = best_within(score_KL, moves_KL, most), np.arange(3)
-    fitting = [list(pick) for pick in product(range(4), repeat=3) if moves_KL[list(pick), row_L].sum() <= most]
+    fitting = [
+        list(pick) for pick in product(range(4), repeat=3) if moves_KL[list(pick), row_L].sum() <= most
+    ]
     best = min((score_KL[pick, row_L].sum(), moves_KL[pick, row_L].sum()) for pick in fitting)
     assert (score_KL[pick_L, row_L].sum(), moves_KL[pick_L, row_L].sum()) == best
 

@@ -26,23 +26,42 @@ from tests.strategies import cluster, problem_of, problems, small_model
 
 def uneven(*sizes: int) -> Topology:
     """Nodes with these numbers of GPUs."""
-    nodes = tuple(Node((GPU,) * size, switched(list(range(size))), flat_pcie(size), own_nics(size)) for size in sizes)
+    nodes = tuple(
+        Node((GPU,) * size, switched(list(range(size))), flat_pcie(size), own_nics(size)) for size in sizes
+    )
     return Topology("uneven", nodes, Fabric("none", BY_HAND), "made up for tests")
 
 
-def topical_tokens(rng: np.random.Generator, tokens: int, experts: int, top_k: int, topics: int) -> np.ndarray:
+def topical_tokens(
+    rng: np.random.Generator, tokens: int, experts: int, top_k: int, topics: int
+) -> np.ndarray:
     """Tokens of a topic prefer the same experts, and some experts are popular with all."""
-    liking = rng.normal(0, 0.5, experts) + rng.normal(0, 1.5, (topics, experts))[rng.integers(0, topics, tokens)]
+    liking = (
+        rng.normal(0, 0.5, experts) + rng.normal(0, 1.5, (topics, experts))[rng.integers(0, topics, tokens)]
+    )
     return np.argsort(-(liking + rng.gumbel(size=(tokens, experts))), axis=1)[:, :top_k].astype(np.int32)
 
 
-def topical_problem(topology: Topology, experts: int, slots_per_gpu: int, *, rule: str = "nearest", top_k: int = 2, tokens: int = 60, seed: int = 0) -> Problem:
+def topical_problem(
+    topology: Topology,
+    experts: int,
+    slots_per_gpu: int,
+    *,
+    rule: str = "nearest",
+    top_k: int = 2,
+    tokens: int = 60,
+    seed: int = 0,
+) -> Problem:
     """Two layers with topical tokens in three sequences, transport `node`."""
     rng = np.random.default_rng(seed)
     experts_LTK = np.stack([topical_tokens(rng, tokens, experts, top_k, 3) for _ in range(2)])
     parts = np.split(experts_LTK, 3, axis=1)
-    counts_WLE = np.array([[np.bincount(ids_TK.ravel(), minlength=experts) for ids_TK in part] for part in parts])
-    load = LoadProfile(counts_WLE.astype(np.int64), (0, 1), "made for tests", trace=Trace(experts_LTK, (tokens // 3,) * 3))
+    counts_WLE = np.array(
+        [[np.bincount(ids_TK.ravel(), minlength=experts) for ids_TK in part] for part in parts]
+    )
+    load = LoadProfile(
+        counts_WLE.astype(np.int64), (0, 1), "made for tests", trace=Trace(experts_LTK, (tokens // 3,) * 3)
+    )
     model = replace(small_model(2, experts), top_k=top_k)
     return Problem(topology, model, load, Workload(4096, "prefill", transport="node"), slots_per_gpu, rule)
 
@@ -73,26 +92,37 @@ def test_the_price_is_that_of_tokens_one_by_one(rule: str) -> None:
 
 
 @pytest.mark.parametrize("averaged", [False, True])
-@given(copies=st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3).filter(any), min_size=1, max_size=4))
+@given(
+    copies=st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3).filter(any), min_size=1, max_size=4)
+)
 def test_what_is_sent_and_served_adds_up(averaged: bool, copies: list[list[int]]) -> None:
     """Over places an expert is served once; what comes from elsewhere is what the cells send."""
     copies_EN = np.array(copies)
     reach = Reach(np.array([4, 2, 2]), near=True, averaged=averaged)
     served_EN, away_EN = reach.served_N(copies_EN)
     assert served_EN.sum(axis=1) == pytest.approx(1.0)
-    assert (reach.share_X(copies_EN) * reach.weight_X).sum(axis=1) == pytest.approx(away_EN.sum(axis=1), abs=1e-6)
+    assert (reach.share_X(copies_EN) * reach.weight_X).sum(axis=1) == pytest.approx(
+        away_EN.sum(axis=1), abs=1e-6
+    )
 
 
-@pytest.mark.parametrize(("rule", "gpus_N"), [("nearest", (1, 1, 1)), ("even", (1, 1, 1)), ("nearest", (2, 1))])
+@pytest.mark.parametrize(
+    ("rule", "gpus_N"), [("nearest", (1, 1, 1)), ("even", (1, 1, 1)), ("nearest", (2, 1))]
+)
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
-def test_the_search_ends_near_the_best_of_all_placements(rule: str, gpus_N: tuple[int, ...], penalty: float) -> None:
+def test_the_search_ends_near_the_best_of_all_placements(
+    rule: str, gpus_N: tuple[int, ...], penalty: float
+) -> None:
     """4 experts in 6 slots: within 2 % of the best of every layer, with all placements priced."""
     for seed in range(4):
         problem = topical_problem(uneven(*gpus_N), experts=4, slots_per_gpu=2, rule=rule, seed=seed)
         start_LP = find_method("refine")(problem).expert_LP
         for row in range(2):
             layer = replace(tiny_layer(problem, row), least_E=np.ones(4, dtype=np.int64))
-            best = min(Search(layer, copies_EN, penalty).price for copies_EN in copies_of_all_placements(4, gpus_N, 2))
+            best = min(
+                Search(layer, copies_EN, penalty).price
+                for copies_EN in copies_of_all_placements(4, gpus_N, 2)
+            )
             search = Search(layer, copies_at(start_LP, np.repeat(places(problem), 2), 4)[row], penalty)
             found_EN = settled(search, 24, np.random.default_rng(0))
             assert best <= Search(layer, found_EN, penalty).price + 1e-9
@@ -125,7 +155,12 @@ def test_changes_keep_places_full() -> None:
 
 
 @settings(max_examples=40)
-@given(problem=problems(), tokens=st.integers(1, 12), seed=st.integers(0, 99), transport=st.sampled_from(["node", "rank", "slot", "allgather"]))
+@given(
+    problem=problems(),
+    tokens=st.integers(1, 12),
+    seed=st.integers(0, 99),
+    transport=st.sampled_from(["node", "rank", "slot", "allgather"]),
+)
 def test_every_candidate_keeps_the_rules(problem: Problem, tokens: int, seed: int, transport: str) -> None:
     """With a trace of a few tokens, whatever the transport."""
     rng = np.random.default_rng(seed)
@@ -142,7 +177,9 @@ def test_every_candidate_keeps_the_rules(problem: Problem, tokens: int, seed: in
 @given(sizes=st.lists(st.sampled_from([1, 2, 4]), min_size=2, max_size=4), seed=st.integers(0, 99))
 def test_nodes_of_unequal_size_keep_the_rules(sizes: list[int], seed: int) -> None:
     """8 + 4 + 2 GPUs and the like."""
-    problem = topical_problem(uneven(*sizes), experts=6, slots_per_gpu=-(-9 // min(sum(sizes), 4)), top_k=2, seed=seed)
+    problem = topical_problem(
+        uneven(*sizes), experts=6, slots_per_gpu=-(-9 // min(sum(sizes), 4)), top_k=2, seed=seed
+    )
     for placement in find_candidates("affinity")(problem):
         assert violations(problem, placement) == []
 
@@ -158,11 +195,19 @@ def test_a_layer_does_not_depend_on_its_company() -> None:
     """Solved alone or beside another, a layer gets the same row."""
     problem = topical_problem(cluster(4, 2), experts=16, slots_per_gpu=3, top_k=4)
     assert problem.load.trace is not None
-    load, trace = problem.load, Trace(problem.load.trace.experts_LTK[1:].copy(), problem.load.trace.sequence_lengths)
-    alone = replace(
-        problem, model=replace(problem.model, moe_layer_ids=(1,)), load=replace(load, tokens_WLE=load.tokens_WLE[:, 1:], layer_ids=(1,), trace=trace)
+    load, trace = (
+        problem.load,
+        Trace(problem.load.trace.experts_LTK[1:].copy(), problem.load.trace.sequence_lengths),
     )
-    assert find_method("affinity")(alone).expert_LP[0].tolist() == find_method("affinity")(problem).expert_LP[1].tolist()
+    alone = replace(
+        problem,
+        model=replace(problem.model, moe_layer_ids=(1,)),
+        load=replace(load, tokens_WLE=load.tokens_WLE[:, 1:], layer_ids=(1,), trace=trace),
+    )
+    assert (
+        find_method("affinity")(alone).expert_LP[0].tolist()
+        == find_method("affinity")(problem).expert_LP[1].tolist()
+    )
 
 
 def test_tokens_reach_fewer_nodes_that_were_not_fitted() -> None:
@@ -171,7 +216,9 @@ def test_tokens_reach_fewer_nodes_that_were_not_fitted() -> None:
     fitted, unseen = problem.load.with_windows([0, 1]), problem.load.with_windows([2])
     problem = replace(problem, load=fitted)
     ours, refined = find_method("affinity")(problem), find_method("refine")(problem)
-    assert remote_places_L(problem, ours, unseen).mean() < 0.9 * remote_places_L(problem, refined, unseen).mean()
+    assert (
+        remote_places_L(problem, ours, unseen).mean() < 0.9 * remote_places_L(problem, refined, unseen).mean()
+    )
     assert cost(problem, ours, unseen).max_over_mean < 1.1 * cost(problem, refined, unseen).max_over_mean
 
 
@@ -207,7 +254,12 @@ def test_seats_level_what_comes_from_away() -> None:
 def test_every_pair_meets_once() -> None:
     """A tournament of an odd number too: the one that rests is its own partner."""
     for places_ in (2, 5, 8):
-        met = [tuple(sorted((one, other))) for partner_N in tournament(places_).tolist() for one, other in enumerate(partner_N) if one < other]
+        met = [
+            tuple(sorted((one, other)))
+            for partner_N in tournament(places_).tolist()
+            for one, other in enumerate(partner_N)
+            if one < other
+        ]
         assert sorted(met) == list(combinations(range(places_), 2))
 
 
@@ -222,7 +274,10 @@ def test_nothing_is_offered_where_nothing_is_saved() -> None:
     problem = topical_problem(cluster(2, 2), experts=8, slots_per_gpu=3)
     problem = replace(problem, workload=replace(problem.workload, transport="allgather"))
     assert not list(find_candidates("affinity")(problem))
-    assert find_method("affinity")(problem).expert_LP.tolist() == find_method("refine")(problem).expert_LP.tolist()
+    assert (
+        find_method("affinity")(problem).expert_LP.tolist()
+        == find_method("refine")(problem).expert_LP.tolist()
+    )
 
 
 def test_layers_too_large_to_shake_get_one_weight(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,9 @@ from planner.solvers.methods.cpsat.integers import Effort
 from planner.solvers.methods.cpsat.neighbourhood import improve
 from tests.strategies import problem_of
 
-PUBLISHED = np.array([600, 560, 120, 120, 20, 10, 10, 10])  # vllm-ascend FlashLB's own example, 8 GPUs x 2 slots
+PUBLISHED = np.array(
+    [600, 560, 120, 120, 20, 10, 10, 10]
+)  # vllm-ascend FlashLB's own example, 8 GPUs x 2 slots
 
 
 def best_by_trying_all(load_E: list[int], gpus: int, slots_per_gpu: int) -> float:
@@ -121,7 +123,9 @@ def test_neighbourhood_improves_a_poor_packing() -> None:
     load_LE = np.random.default_rng(2).lognormal(0, 1, (1, 32))
     replicas_LE = replicate(load_LE, 40, 8)
     poor_P = pack(load_LE, replicas_LE, 8)[0]
-    first, second = (improve(load_LE[0], poor_P, 8, goal=0.0, rounds=4, effort=Effort(0.05)) for _ in range(2))
+    first, second = (
+        improve(load_LE[0], poor_P, 8, goal=0.0, rounds=4, effort=Effort(0.05)) for _ in range(2)
+    )
     assert first.tolist() == second.tolist()
     assert np.bincount(first).tolist() == replicas_LE[0].tolist()
     assert list(row_violations(first[None], (0,), 32, 8)) == []

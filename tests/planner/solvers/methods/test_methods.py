@@ -13,7 +13,9 @@ from planner.solvers import find_method, peaks
 from planner.solvers.registry import method_names
 from tests.strategies import problem_of, problems, surviving_problems
 
-QUICK = [name for name in method_names() if name not in ("auto", "cpsat")]  # the other two run CP-SAT: seconds, not milliseconds
+QUICK = [
+    name for name in method_names() if name not in ("auto", "cpsat")
+]  # the other two run CP-SAT: seconds, not milliseconds
 
 
 def peak_L(problem: Problem, name: str) -> np.ndarray:
@@ -119,7 +121,9 @@ def test_auto_follows_the_score_it_is_given() -> None:
 
 def test_budget_of_nothing_still_answers() -> None:
     """A wall-clock limit that is over at once leaves a valid placement."""
-    problem = problem_of(np.random.default_rng(3).integers(1, 1000, (2, 10)).tolist(), gpus=4, slots_per_gpu=4)
+    problem = problem_of(
+        np.random.default_rng(3).integers(1, 1000, (2, 10)).tolist(), gpus=4, slots_per_gpu=4
+    )
     for name in method_names():
         assert violations(problem, find_method(name)(problem, budget_seconds=0.0)) == []
 
@@ -133,4 +137,9 @@ def test_unknown_method_names_the_nearest() -> None:
 def test_finding_methods_loads_no_solver() -> None:
     """Listing the methods, and greedy, leave OR-Tools unloaded."""
     code = "import sys; from planner.solvers import find_method; find_method('greedy'); print('ortools' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout == "False\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+        == "False\n"
+    )

@@ -25,7 +25,10 @@ def nodes_of_groups(problem: Problem) -> np.ndarray:
     size = problem.model.experts // problem.model.expert_groups
     found = []
     for expert_P in placement.expert_LP:
-        held = [sorted(set(node_P[expert_P // size == group].tolist())) for group in range(problem.model.expert_groups)]
+        held = [
+            sorted(set(node_P[expert_P // size == group].tolist()))
+            for group in range(problem.model.expert_groups)
+        ]
         assert all(len(nodes) == 1 for nodes in held)
         found.append([nodes[0] for nodes in held])
     return np.array(found)
@@ -39,16 +42,24 @@ def test_the_division_is_the_best_there_is(seed: int) -> None:
     problem = grouped(loads, groups=4, nodes=2, gpus=4, slots_per_gpu=3)
     load_LU = np.array(loads).reshape(2, 4, 2).sum(axis=2)
     for node_U, load_U in zip(nodes_of_groups(problem), load_LU, strict=True):
-        best = min(max(load_U[list(order[:2])].sum(), load_U[list(order[2:])].sum()) for order in permutations(range(4)))
+        best = min(
+            max(load_U[list(order[:2])].sum(), load_U[list(order[2:])].sum())
+            for order in permutations(range(4))
+        )
         assert max(load_U[node_U == node].sum() for node in range(2)) == best
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 1000), shape=st.sampled_from([(4, 2, 4, 5), (8, 4, 8, 2), (16, 2, 4, 8), (2, 2, 2, 8)]))
+@given(
+    seed=st.integers(0, 1000),
+    shape=st.sampled_from([(4, 2, 4, 5), (8, 4, 8, 2), (16, 2, 4, 8), (2, 2, 2, 8)]),
+)
 def test_breaks_no_rule(seed: int, shape: tuple[int, int, int, int]) -> None:
     """Many groups or few, one GPU a node or more."""
     groups, nodes, gpus, slots_per_gpu = shape
-    problem = grouped(np.random.default_rng(seed).integers(0, 100, (2, 16)).tolist(), groups, nodes, gpus, slots_per_gpu)
+    problem = grouped(
+        np.random.default_rng(seed).integers(0, 100, (2, 16)).tolist(), groups, nodes, gpus, slots_per_gpu
+    )
     assert violations(problem, find_method("pinned")(problem)) == []
     nodes_of_groups(problem)
 
@@ -63,8 +74,13 @@ def test_too_many_divisions_are_dealt() -> None:
         assert load_U[node_U == 0].sum() == pytest.approx(load_U.sum() / 2, rel=0.02)
 
 
-@pytest.mark.parametrize("problem", [grouped([[1] * 8], 1, 2, 4, 3), grouped([[1] * 8], 4, 1, 4, 3), grouped([[1] * 9], 3, 2, 4, 3)])
+@pytest.mark.parametrize(
+    "problem",
+    [grouped([[1] * 8], 1, 2, 4, 3), grouped([[1] * 8], 4, 1, 4, 3), grouped([[1] * 9], 3, 2, 4, 3)],
+)
 def test_where_groups_cannot_be_pinned_auto_is_offered_nothing(problem: Problem) -> None:
     """No groups, one node, or groups that do not divide: the method answers as refine does, and is no candidate."""
     assert list(find_candidates("pinned")(problem)) == []
-    assert find_method("pinned")(problem).expert_LP.tolist() == find_method("refine")(problem).expert_LP.tolist()
+    assert (
+        find_method("pinned")(problem).expert_LP.tolist() == find_method("refine")(problem).expert_LP.tolist()
+    )

@@ -18,7 +18,13 @@ def decode(tokens_per_rank: int) -> Problem:
     """128 skewed experts of large weights on 8 GPUs, 20 slots each."""
     model = ModelSpec("small", "test", 2, (0, 1), 128, 4, 4096, 4096, 4096, "bf16", "made up for tests")
     counts_LE = (np.random.default_rng(2).lognormal(0, 1.2, (2, 128)) * 1e4).astype(np.int64)
-    return Problem(machine(8), model, LoadProfile(counts_LE[None], (0, 1), "made up for tests"), Workload(tokens_per_rank), 20)
+    return Problem(
+        machine(8),
+        model,
+        LoadProfile(counts_LE[None], (0, 1), "made up for tests"),
+        Workload(tokens_per_rank),
+        20,
+    )
 
 
 def test_replicas_go_to_the_coldest() -> None:

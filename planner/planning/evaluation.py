@@ -32,17 +32,26 @@ def re_evaluate(
         topology, _ = find_topology(topology_text, problem.gpus)
         problem = replace(problem, topology=topology)
     if gpu_speed is not None:
-        problem = replace(problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed, problem.gpus)))
+        problem = replace(
+            problem, topology=problem.topology.with_speeds(read_speeds(gpu_speed, problem.gpus))
+        )
     if load_files or map_file:
         load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
     if engine_name:
         engine = find_engine(engine_name)
         transport = engine.transport(problem.workload.phase, problem.topology, problem.model)
-        workload = replace(problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model))
-        problem = replace(problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology))
+        workload = replace(
+            problem.workload, transport=transport, dispatch_dtype=engine.dispatch_dtype(problem.model)
+        )
+        problem = replace(
+            problem, workload=workload, replica_rule=engine.replica_rule(workload.phase, problem.topology)
+        )
     if not load_files and value["load"].get("traced") and problem.workload.transport in TRACED_TRANSPORTS:
-        notes = (*notes, f"{plan_file} holds the counts of its trace, not which experts tokens chose together, {UNTRACED}")
+        notes = (
+            *notes,
+            f"{plan_file} holds the counts of its trace, not which experts tokens chose together, {UNTRACED}",
+        )
     return problem, cost(problem, placement), notes
 
 
@@ -58,8 +67,14 @@ def re_split(
         return problem, best_split(problem, placement, given), given.notes
     load = held_out_load(value, problem.model, str(plan_file))
     if load is None:
-        raise BadInput(f"{plan_file}: --best-split judges on load that the plan was not fitted to, and the plan holds none; give --load")
-    return problem, best_split(problem, placement, load), ("judged on the plan's held-out load, which its file holds as one window",)
+        raise BadInput(
+            f"{plan_file}: --best-split judges on load that the plan was not fitted to, and the plan holds none; give --load"
+        )
+    return (
+        problem,
+        best_split(problem, placement, load),
+        ("judged on the plan's held-out load, which its file holds as one window",),
+    )
 
 
 def evaluate_engines(
@@ -75,6 +90,8 @@ def evaluate_engines(
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, own = re_evaluate(plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed)
+        problem, priced, own = re_evaluate(
+            plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed
+        )
         found[name], notes = (problem, priced), tuple(dict.fromkeys((*notes, *own)))
     return found, notes

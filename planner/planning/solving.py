@@ -16,47 +16,79 @@ from planner.placement import Placement
 from planner.plan import PREVIOUS, Origin, Plan, aligned, judged, plan_moves
 from planner.problem import Objective, Problem, Workload, check_slots
 from planner.replica import LARGEST_EXACT_TABLE, table_draws
-from planner.solvers import Judge, Proof, Search, Standing, chosen, find_placement, fitted_windows, in_expectation, prove, restrained, settled_rows
+from planner.solvers import (
+    CurrentPlacement,
+    Judge,
+    Proof,
+    Search,
+    chosen,
+    find_placement,
+    fitted_windows,
+    in_expectation,
+    prove,
+    replanned_within,
+    settled_rows,
+)
 from planner.topology import Topology
 
-Pose = Callable[[int], Problem]
+ProblemOfR = Callable[[int], Problem]
 
 
-def poser(model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any) -> Pose:
+def problem_of_r(
+    model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any
+) -> ProblemOfR:
     """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit.
 
     `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
     """
 
-    def pose(redundant: int) -> Problem:
-        return Problem(topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), **limits)
+    def problem_of(redundant: int) -> Problem:
+        return Problem(
+            topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), **limits
+        )
 
-    return pose
+    return problem_of
 
 
-def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_out_load: LoadProfile | None = None, standing: Standing | None = None) -> Plan:
+def make_plan(
+    problem_of: ProblemOfR,
+    redundant: int,
+    search: Search,
+    origin: Origin,
+    held_out_load: LoadProfile | None = None,
+    current: CurrentPlacement | None = None,
+) -> Plan:
     """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest.
 
     With `standing`, the answer is a re-plan of the placement that runs, within its limit of moves, judged beside it too.
     """
-    problem = pose(redundant)
+    problem = problem_of(redundant)
     if problem.objective.robust:
         if search.method != "auto":
-            raise BadInput(f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; use --method auto")
+            raise BadInput(
+                f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; use --method auto"
+            )
         if len(problem.load.domain_names) < 2:
-            raise BadInput("--robust needs at least two domains to weigh; give --load once for each, every file a domain")
+            raise BadInput(
+                "--robust needs at least two domains to weigh; give --load once for each, every file a domain"
+            )
     default = default_placement(origin.engine, problem)
     proof = _prove(problem, search)
-    placement = proof.placement if standing is None else _replanned(problem, standing, proof.placement)
-    placement = _default_drafts(problem, placement, default if standing is None else standing.placement)
+    placement = proof.placement if current is None else _replanned(problem, current, proof.placement)
+    placement = _default_drafts(problem, placement, default if current is None else current.placement)
     baselines = {"engine default, same R": (problem, default)}
     least = -problem.model.experts % problem.gpus
     if redundant != least:
         # doing nothing survives no loss
-        fewest = replace(problem, slots_per_gpu=(problem.model.experts + least) // problem.gpus, resplittable=False, survive=None)
+        fewest = replace(
+            problem,
+            slots_per_gpu=(problem.model.experts + least) // problem.gpus,
+            resplittable=False,
+            survive=None,
+        )
         baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
-    if standing is not None:
-        baselines[PREVIOUS] = (problem, standing.placement)
+    if current is not None:
+        baselines[PREVIOUS] = (problem, current.placement)
     stopped = (proof.stopped,) if proof.stopped else ()
     return judged(
         problem,
@@ -67,10 +99,18 @@ def make_plan(pose: Pose, redundant: int, search: Search, origin: Origin, held_o
         baselines=baselines,
         origin=replace(
             origin,
-            notes=(*origin.notes, *split_notes(problem.load, held_out_load), *_objective_notes(problem, search), *_rule_notes(problem, placement), *stopped),
+            notes=(
+                *origin.notes,
+                *split_notes(problem.load, held_out_load),
+                *_objective_notes(problem, search),
+                *_rule_notes(problem, placement),
+                *stopped,
+            ),
             stopped=bool(proof.stopped),
         ),
-        moves=None if standing is None else plan_moves(problem, standing.placement, placement, standing.source, standing.most_moves),
+        moves=None
+        if current is None
+        else plan_moves(problem, current.placement, placement, current.source, current.most_moves),
     )
 
 
@@ -79,8 +119,15 @@ def _default_drafts(problem: Problem, placement: Placement, default: Placement) 
     load = problem.load
     if len(load.unmeasured_layer_ids) == len(load.layer_ids):
         return placement
-    unknown_L = [layer in problem.model.draft_layer_ids and layer in load.unmeasured_layer_ids for layer in placement.layer_ids]
-    return Placement(np.where(np.array(unknown_L)[:, None], default.expert_LP, placement.expert_LP), placement.layer_ids, placement.gpus)
+    unknown_L = [
+        layer in problem.model.draft_layer_ids and layer in load.unmeasured_layer_ids
+        for layer in placement.layer_ids
+    ]
+    return Placement(
+        np.where(np.array(unknown_L)[:, None], default.expert_LP, placement.expert_LP),
+        placement.layer_ids,
+        placement.gpus,
+    )
 
 
 def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
@@ -89,24 +136,35 @@ def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
     if objective.kind == "mean":
         return ()
     if search.method != "auto":
-        return (f"the objective {objective.text} is reported, not searched for: method {search.method} only balances; auto compares by the objective",)
+        return (
+            f"the objective {objective.text} is reported, not searched for: method {search.method} only balances; auto compares by the objective",
+        )
     if problem.load.windows == 1:
-        return (f"the objective {objective.text} needs several windows to tell them apart; one was fitted, so it is that window's time",)
+        return (
+            f"the objective {objective.text} needs several windows to tell them apart; one was fitted, so it is that window's time",
+        )
     return ()
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
     """What the judge could not follow to the letter."""
-    if problem.replica_rule != "nearest-static" or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
+    if (
+        problem.replica_rule != "nearest-static"
+        or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE
+    ):
         return ()
-    return ("the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",)
+    return (
+        "the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",
+    )
 
 
 def _prove(problem: Problem, search: Search) -> Proof:
     """The answer of the search with what is proven of it."""
     half = None if search.budget_seconds is None else search.budget_seconds / 2
     solved = find_placement(problem, replace(search, budget_seconds=half) if search.prove else search)
-    holds = problem.replica_rule == "even" and not (problem.survive and problem.survive.node)  # of every placement, not of those that spread alone
+    holds = problem.replica_rule == "even" and not (
+        problem.survive and problem.survive.node
+    )  # of every placement, not of those that spread alone
     known_L = solved.bound_L if holds else np.zeros_like(solved.bound_L)
     proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool), solved.stopped)
     if not search.prove or solved.stopped:
@@ -114,18 +172,26 @@ def _prove(problem: Problem, search: Search) -> Proof:
     if search.progress:
         search.progress(0.9, "proving")
     windows = fitted_windows(problem)
-    grows = Objective("mean", robust=problem.objective.robust) if problem.objective.kind == "risk" else problem.objective
+    grows = (
+        Objective("mean", robust=problem.objective.robust)
+        if problem.objective.kind == "risk"
+        else problem.objective
+    )
     law = partial(grows.seconds_L, weight_W=windows.weight_W, domain_W=windows.domain_W)
     judge = Judge(partial(objective_seconds_L, problem, windows), windows.loads, law)
     return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
 
 
-def _replanned(problem: Problem, standing: Standing, found: Placement) -> Placement:
+def _replanned(problem: Problem, current: CurrentPlacement, found: Placement) -> Placement:
     """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own rule, as far as the moves allow."""
     searched = in_expectation(problem)
-    replanned = restrained(searched, standing, found, partial(objective_seconds_L, searched, fitted_windows(searched)))
-    settled = aligned(standing.placement, settled_rows(problem, replanned))
+    replanned = replanned_within(
+        searched, current, found, partial(objective_seconds_L, searched, fitted_windows(searched))
+    )
+    settled = aligned(current.placement, settled_rows(problem, replanned))
     if (settled.expert_LP == replanned.expert_LP).all():
         return replanned
-    most = standing.placement.expert_LP.size if standing.most_moves is None else standing.most_moves
-    return chosen(standing.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most)
+    most = current.placement.expert_LP.size if current.most_moves is None else current.most_moves
+    return chosen(
+        current.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most
+    )

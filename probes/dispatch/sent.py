@@ -22,9 +22,13 @@ def draw_tokens(shares_E: Floats, tokens: int, top_k: int, rng: np.random.Genera
     [[1, 0], [1, 0]]
     """
     if not 1 <= top_k <= len(shares_E) or not np.isfinite(shares_E).all() or (shares_E < 0).any():
-        raise ValueError(f"cannot draw {top_k} distinct experts from {len(shares_E)} shares; shares must be finite and not negative")
+        raise ValueError(
+            f"cannot draw {top_k} distinct experts from {len(shares_E)} shares; shares must be finite and not negative"
+        )
     with np.errstate(divide="ignore"):  # log(0) = -inf sorts last, which is what we want
-        keys_TE = np.log(shares_E) + rng.gumbel(size=(tokens, len(shares_E)))  # the k largest keys are a sequential draw (Gumbel top-k)
+        keys_TE = np.log(shares_E) + rng.gumbel(
+            size=(tokens, len(shares_E))
+        )  # the k largest keys are a sequential draw (Gumbel top-k)
     return np.argsort(-keys_TE, axis=1, kind="stable")[:, :top_k].astype(np.int64)
 
 
@@ -34,7 +38,9 @@ def draw_rows(trace_RK: npt.NDArray[np.integer], tokens: int, rng: np.random.Gen
     return trace_RK[rng.choice(rows, size=tokens, replace=tokens > rows)].astype(np.int64)
 
 
-def choose_slots(experts_TK: Ids, share_P: Floats, expert_P: npt.NDArray[np.integer], rng: np.random.Generator) -> Ids:
+def choose_slots(
+    experts_TK: Ids, share_P: Floats, expert_P: npt.NDArray[np.integer], rng: np.random.Generator
+) -> Ids:
     """slots_TK: for each assignment of one source a slot of its expert, drawn with that source's shares; a slot with share 0 is never chosen."""
     order_P = np.argsort(expert_P, kind="stable")
     experts = int(max(expert_P.max(), experts_TK.max())) + 1
@@ -47,7 +53,9 @@ def choose_slots(experts_TK: Ids, share_P: Floats, expert_P: npt.NDArray[np.inte
     low_TK, high_TK = sums_P[bounds_E[experts_TK]], sums_P[bounds_E[experts_TK + 1]]
     wanted_TK = low_TK + rng.random(experts_TK.shape) * (high_TK - low_TK)
     position_TK = np.searchsorted(sums_P[1:], wanted_TK, side="right")
-    slots_TK: Ids = order_P[np.minimum(position_TK, last_E[experts_TK])]  # the sums' rounding must not reach the next expert
+    slots_TK: Ids = order_P[
+        np.minimum(position_TK, last_E[experts_TK])
+    ]  # the sums' rounding must not reach the next expert
     return slots_TK
 
 
@@ -66,7 +74,9 @@ def messages(slots_STK: Ids, gpus: int, slots_per_gpu: int, node_G: Ids, transpo
     return messages_GG
 
 
-def assignments(slots_STK: Ids, expert_P: npt.NDArray[np.integer], gpus: int, slots_per_gpu: int, experts: int) -> Counts:
+def assignments(
+    slots_STK: Ids, expert_P: npt.NDArray[np.integer], gpus: int, slots_per_gpu: int, experts: int
+) -> Counts:
     """assignments_SGE: how many assignments each source gives each GPU for each expert."""
     sources = len(slots_STK)
     source_STK = np.broadcast_to(np.arange(sources)[:, None, None], slots_STK.shape)
@@ -80,7 +90,9 @@ def same_index_GN(node_G: Ids) -> Ids:
     if len(set(sizes_N.tolist())) > 1:
         odd = int(np.flatnonzero(sizes_N != sizes_N[0])[0])
         sizes = f"node 0 has {sizes_N[0]} GPUs, node {odd} has {sizes_N[odd]}"
-        raise BadInput(f"the 'node' transport pairs GPUs by their position on a node; {sizes}; use 'rank' or 'slot'")
+        raise BadInput(
+            f"the 'node' transport pairs GPUs by their position on a node; {sizes}; use 'rank' or 'slot'"
+        )
     members_NI = np.argsort(node_G, kind="stable").reshape(len(sizes_N), -1)
     index_G = np.empty(len(node_G), dtype=np.int64)
     index_G[members_NI.ravel()] = np.tile(np.arange(members_NI.shape[1]), len(sizes_N))
