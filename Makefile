@@ -14,7 +14,7 @@ MOEPLAN_SGLANG_PYTHON ?= $(CURDIR)/.engines/sglang/bin/python
 MOEPLAN_VLLM_PYTHON ?= $(CURDIR)/.engines/vllm/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check engines bench docs format clean
+.PHONY: help demo test check ray engines bench docs format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -50,17 +50,21 @@ check: $(READY) ## everything a change must pass: format, lint, types, contracts
 	@echo '== docs'; $(BIN)/python -m pytest --quiet tests/test_docs.py
 	@echo '== tests'; $(BIN)/python -m pytest --ignore=tests/test_docs.py
 
+ray: $(READY) ## install Ray beside the rest, for the tests that ask for it
+	@$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --editable '.[ray]'
+
 engines: export MOEPLAN_SGLANG_PYTHON := $(MOEPLAN_SGLANG_PYTHON)
 engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)
 engines: $(READY) $(ENGINES_READY) ## ask SGLang and vLLM themselves about all that emit writes for them (Python 3.11; installs both once: 5 GB)
 	$(BIN)/python -m pytest -o faulthandler_timeout=900 tests/engines
+	$(BIN)/python docs/note_engines_run.py
 
 bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches their wheels, 380 MB, once)
 	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0
 	@ls .cache/sglang-0.5.23-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache sglang==0.5.23
 	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl --peer .cache/sglang-0.5.23-*.whl
 
-docs: $(READY) ## write the generated pages: docs/cli.md, docs/structure.md
+docs: $(READY) ## write what is generated: docs/cli.md, docs/structure.md, docs/rooms.svg
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python docs/make_structure_page.py
 

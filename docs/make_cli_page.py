@@ -7,7 +7,8 @@ import click
 
 PAGE = Path(__file__).resolve().parent / "cli.md"
 HEAD = (
-    "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, 1 the plan or map failed its check, 2 the input cannot be used, "
+    "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, "
+    "1 the plan or map failed its check, 2 the input cannot be used, "
     "130 Ctrl-C (`solve` writes the best plan found so far, with a note in it).\n"
 )
 
@@ -16,13 +17,15 @@ def cli_page() -> str:
     """The page's text."""
     from planner.cli import main
 
-    return HEAD + "".join(
-        f"\n## `{path}`\n\n```text\n{help_text}\n```\n" for path, help_text in _helps(main, "moeplan", None)
-    )
+    helps = _helps(main, "moeplan", None)
+    return HEAD + "".join(f"\n## `{path}`\n\n```text\n{text}\n```\n" for path, text in helps)
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
-    """The command's path and help, then those of the commands below it by name; 100 columns whatever the terminal."""
+    """The command's path and help, then those of the commands below it by name.
+
+    100 columns whatever the terminal.
+    """
     settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
     context = click.Context(command, info_name=name, parent=parent, **settings)
     yield context.command_path, command.get_help(context)

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """expert_LP[l, p] is the expert in slot p of layer `layer_ids[l]`. Any array is accepted: `rules.violations` is the judge.
+    """expert_LP[l, p] is the expert in slot p of layer `layer_ids[l]`.
+
+    Any array is accepted: `planner.problem.violations` is the judge.
 
     >>> placement = Placement(np.array([[0, 1, 1, 2]]), layer_ids=(3,), gpus=2)
     >>> placement.slots_per_gpu, placement.replicas_LE(3).tolist()
@@ -24,9 +26,8 @@ class Placement:
 
     def __post_init__(self) -> None:
         if self.expert_LP.ndim != 2 or not np.issubdtype(self.expert_LP.dtype, np.integer):
-            raise TypeError(
-                f"expert_LP must be a two-dimensional integer array, not {self.expert_LP.dtype} {self.expert_LP.shape}"
-            )
+            given = f"{self.expert_LP.dtype} {self.expert_LP.shape}"
+            raise TypeError(f"expert_LP must be a two-dimensional integer array, not {given}")
         object.__setattr__(self, "expert_LP", np.array(self.expert_LP, dtype=np.int64))
         self.expert_LP.flags.writeable = False
 

@@ -1,4 +1,7 @@
-"""Problems small enough for every method, by hand and at random. Loads are made here; nothing of them was measured."""
+"""Problems small enough for every method, by hand and at random.
+
+Loads are made here; nothing of them was measured.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,17 +12,16 @@ from hypothesis import strategies as st
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.problem import Problem, Survival, Workload, least_redundant
-from planner.topology import Topology
-from planner.topology.topology import Node
+from planner.topology import Node, Topology
+from tests.planner import small
 from tests.planner.machines import GPU, flat_pcie, machine, own_nics, switched
 
 
 def cluster(nodes: int, gpus_per_node: int) -> Topology:
     """Nodes of that many GPUs behind an NVLink switch, a NIC for each GPU."""
     islands = switched(list(range(gpus_per_node))) if gpus_per_node > 1 else switched([0])
-    return machine(
-        Node((GPU,) * gpus_per_node, islands, flat_pcie(gpus_per_node), own_nics(gpus_per_node)), nodes
-    )
+    node = Node((GPU,) * gpus_per_node, islands, flat_pcie(gpus_per_node), own_nics(gpus_per_node))
+    return machine(node, nodes)
 
 
 def machine_of(sizes: Sequence[int]) -> Topology:
@@ -29,10 +31,7 @@ def machine_of(sizes: Sequence[int]) -> Topology:
 
 
 def small_model(layers: int, experts: int) -> ModelSpec:
-    return ModelSpec(
-        name="small", architecture="test", layers=layers, moe_layer_ids=tuple(range(layers)), experts=experts, top_k=1, hidden=8,
-        expert_intermediate=8, dispatch_width=8, weight_dtype="bf16", source="made for tests",
-    )  # fmt: skip
+    return small.small_model(experts, layers=layers, hidden=8, expert_intermediate=8, dispatch_width=8)
 
 
 def problem_of(
@@ -50,11 +49,8 @@ def problem_of(
 @st.composite
 def problems(draw: st.DrawFn, most_experts: int = 8, rules: Sequence[str] = ("even", "nearest")) -> Problem:
     """One to three layers; ties, zeros, layers without any load and heavy skew all come up."""
-    nodes, gpus_per_node, experts = (
-        draw(st.integers(1, 3)),
-        draw(st.integers(1, 3)),
-        draw(st.integers(2, most_experts)),
-    )
+    nodes, gpus_per_node = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    experts = draw(st.integers(2, most_experts))
     gpus = nodes * gpus_per_node
     slots_per_gpu = draw(st.integers(-(-experts // gpus), experts))
     counts = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 100_000))
@@ -76,26 +72,15 @@ def surviving_problems(
     """Feasible problems that ask to survive losses, on nodes of equal and of unequal size."""
     survive = draw(survivals())
     least_nodes, least_gpus = (2, 2) if survive.node else (1, survive.least_replicas)
-    sizes = draw(
-        st.lists(st.integers(1, 3), min_size=least_nodes, max_size=3).filter(
-            lambda sizes: sum(sizes) >= least_gpus
-        )
-    )
-    topology, model = (
-        machine_of(sizes),
-        small_model(draw(st.integers(1, 2)), draw(st.integers(2, most_experts))),
-    )
+    some_sizes = st.lists(st.integers(1, 3), min_size=least_nodes, max_size=3)
+    sizes = draw(some_sizes.filter(lambda sizes: sum(sizes) >= least_gpus))
+    topology = machine_of(sizes)
+    model = small_model(draw(st.integers(1, 2)), draw(st.integers(2, most_experts)))
     least = (model.experts + least_redundant(model, topology, survive)) // topology.gpu_count
     counts = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 100_000))
-    loads = draw(
-        st.lists(
-            st.lists(counts, min_size=model.experts, max_size=model.experts),
-            min_size=model.layers,
-            max_size=model.layers,
-        )
-    )
+    row = st.lists(counts, min_size=model.experts, max_size=model.experts)
+    loads = draw(st.lists(row, min_size=model.layers, max_size=model.layers))
     load = LoadProfile(np.array([loads], dtype=np.int64), tuple(range(model.layers)), "made for tests")
     slots = draw(st.integers(least, model.experts))
-    return Problem(
-        topology, model, load, Workload(), slots, draw(st.sampled_from(list(rules))), survive=survive
-    )
+    rule = draw(st.sampled_from(list(rules)))
+    return Problem(topology, model, load, Workload(), slots, rule, survive=survive)

@@ -1,4 +1,4 @@
-"""The documentation is true: links resolve, commands run, generated pages are fresh, the change log knows the version."""
+"""The documentation is true: links resolve, commands run, generated pages and the change log are fresh."""
 
 import re
 import shlex
@@ -55,12 +55,8 @@ def slug(heading: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    return {
-        slug(heading)
-        for heading in re.findall(
-            r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
-        )
-    }
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -79,7 +75,9 @@ def test_local_links_resolve(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every `$ moeplan` line of a page, in order and in one folder with the files the page shows, exits as the page says (`# exit 2`, else 0)."""
+    """Every `$ moeplan` line of a page, in order and in one folder with the files the page shows, exits as
+    the page says (`# exit 2`, else 0).
+    """
     text = page.read_text(encoding="utf-8")
     to_run = commands(text)
     if not to_run:
@@ -108,7 +106,8 @@ def test_exempt_commands_say_why(page: Path) -> None:
 def test_commands_are_found() -> None:
     """Guards the tests above: prompts, continuations, exit codes and exemptions are read as meant."""
     text = (
-        "```console\n$ moeplan solve \\\n    --seed 1\nplan written\n$ moeplan check x  # exit 2\n$ make demo\n```\n\n"
+        "```console\n$ moeplan solve \\\n    --seed 1\nplan written\n"
+        "$ moeplan check x  # exit 2\n$ make demo\n```\n\n"
         "<!-- not run: needs GPUs -->\n```console\n$ moeplan validate y\n```\n"
     )
     assert commands(text) == [Command("moeplan solve --seed 1", 0), Command("moeplan check x  # exit 2", 2)]
@@ -126,7 +125,9 @@ def test_tutorial_uses_the_machine_of_the_tests() -> None:
 
 
 def test_readme_shows_a_command() -> None:
-    """A README whose every command is exempt, or which has none, would pass the tests above by saying nothing."""
+    """A README whose every command is exempt, or which has none, would pass the tests above by saying
+    nothing.
+    """
     assert commands((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
@@ -142,7 +143,6 @@ def test_structure_page_is_fresh() -> None:
 
 def test_change_log_knows_the_version() -> None:
     """[Unreleased] stands on top, and the newest release below it is the version of the code."""
-    headings = re.findall(
-        r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[([^\]]+)\]", text, re.MULTILINE)
     assert headings[:2] == ["Unreleased", __version__]

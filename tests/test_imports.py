@@ -4,19 +4,8 @@ import subprocess
 import sys
 
 HEAVY = (
-    "joblib",
-    "networkx",
-    "numpy",
-    "ortools",
-    "pandas",
-    "plotly",
-    "pynvml",
-    "ray",
-    "rich",
-    "safetensors",
-    "torch",
-    "transformers",
-    "yaml",
+    *("joblib", "networkx", "numpy", "ortools", "pandas", "plotly", "pynvml"),
+    *("ray", "rich", "safetensors", "torch", "transformers", "yaml"),
 )
 
 

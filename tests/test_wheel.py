@@ -43,25 +43,19 @@ def names(wheel: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the installed wheel and nothing else; its dependencies come from the environment of the tests."""
+    """A folder that holds the installed wheel and nothing else; its dependencies come from the environment of
+    the tests.
+    """
     folder = tmp_path_factory.mktemp("installed")
-    run(
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--target",
-        str(folder),
-        str(wheel),
-        cwd=folder,
-    )
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index")
+    run(*install, "--target", str(folder), str(wheel), cwd=folder)
     return folder
 
 
 def test_top_level_names(names: set[str]) -> None:
-    """The two import packages and the metadata, nothing else: `planner` is a generic name, and no third one may join it."""
+    """The two import packages and the metadata, nothing else: `planner` is a generic name, and no third one
+    may join it.
+    """
     assert {name.split("/")[0] for name in names} == {"planner", "probes", f"moeplan-{__version__}.dist-info"}
 
 
@@ -93,10 +87,8 @@ def test_licence_is_inside(names: set[str]) -> None:
 def test_command_is_declared(wheel: Path) -> None:
     """Installing the wheel makes the command `moeplan`."""
     with zipfile.ZipFile(wheel) as archive:
-        assert (
-            "moeplan = planner.cli:main"
-            in archive.read(f"moeplan-{__version__}.dist-info/entry_points.txt").decode()
-        )
+        entries = archive.read(f"moeplan-{__version__}.dist-info/entry_points.txt").decode()
+    assert "moeplan = planner.cli:main" in entries
 
 
 def test_installed_copy_is_the_one_imported(installed: Path, tmp_path: Path) -> None:

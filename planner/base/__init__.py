@@ -1,13 +1,10 @@
-"""Base: one line for bad input, SI inside and human text at the edge, evidence, safe files, things found by name."""
+"""Base: one line for bad input, SI inside and text at the edge, evidence, safe files, things by name."""
 
 from planner.base.arrays import DAMAGED_NPZ, parse_npz, read_npz
 from planner.base.errors import BadInput, Infeasible
 from planner.base.evidence import EVIDENCE_KINDS, Evidence, GpuModel, Rate, sum_rates, weakest
 from planner.base.files import (
     LARGEST_FILE_BYTES,
-    check_keys,
-    dump_json,
-    parse_json,
     parse_yaml,
     read_bytes,
     read_csv,
@@ -17,6 +14,8 @@ from planner.base.files import (
     write_atomic,
     write_json,
 )
+from planner.base.json_text import dump_json, parse_json
+from planner.base.keys import check_keys
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
 from planner.base.units import (

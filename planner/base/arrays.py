@@ -14,6 +14,8 @@ from planner.base.files import LARGEST_FILE_BYTES, read_bytes
 if TYPE_CHECKING:  # NumPy loads when an array is read
     import numpy.typing as npt
 
+    Arrays = dict[str, npt.NDArray[Any]]
+
 # What NumPy and zipfile raise at damaged files, found by flipping bytes.
 # TokenError and SyntaxError: the header of an array is parsed as a literal.
 DAMAGED_NPZ = (
@@ -33,14 +35,15 @@ DAMAGED_NPZ = (
 )
 
 
-def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "dict[str, npt.NDArray[Any]]":
-    """The arrays of an .npz (or the one array of an .npy, under the name 'array'). Never unpickles; refuses an archive that unfolds past `largest`."""
+def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "Arrays":
+    """The arrays of an .npz, or the one array of an .npy under the name 'array'.
+
+    Never unpickles; refuses an archive that unfolds past `largest`.
+    """
     return parse_npz(read_bytes(path, largest), path, largest)
 
 
-def parse_npz(
-    content: bytes, path: str | Path, largest: int = LARGEST_FILE_BYTES
-) -> "dict[str, npt.NDArray[Any]]":
+def parse_npz(content: bytes, path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "Arrays":
     """The same of bytes. `path` is used in messages."""
     import numpy as np
 
@@ -51,11 +54,9 @@ def parse_npz(
             if unfolded > largest:
                 raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {largest:,} we read")
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        arrays = (
-            {"array": loaded}
-            if isinstance(loaded, np.ndarray)
-            else {name: loaded[name] for name in loaded.files}
-        )
+        if isinstance(loaded, np.ndarray):
+            return {"array": loaded}
+        arrays = {name: loaded[name] for name in loaded.files}
         return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     except DAMAGED_NPZ as error:
         raise BadInput(

@@ -1,4 +1,6 @@
-"""What can be wrong with what a person gave us. A fault of our own is an ordinary exception and keeps its traceback.
+"""What can be wrong with what a person gave us.
+
+A fault of our own is an ordinary exception and keeps its traceback.
 
 BadInput                a file, a flag or a value we cannot use         exit code 2
 └── Infeasible          a question that has no answer, and its nearest ones that have

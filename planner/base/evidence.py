@@ -1,4 +1,7 @@
-"""Figures and what they rest on. A `Rate` is bytes per second in one direction; it never travels without its evidence."""
+"""Figures and what they rest on.
+
+A `Rate` is bytes per second in one direction; it never travels without its evidence.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -33,7 +36,8 @@ class Rate:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.bytes_per_s) and self.bytes_per_s > 0):
             raise BadInput(
-                f"a rate of {self.bytes_per_s} bytes/s ({self.evidence.source}) cannot be used; leave out a link that does not exist"
+                f"a rate of {self.bytes_per_s} bytes/s ({self.evidence.source}) cannot be used; "
+                "leave out a link that does not exist"
             )
 
 
@@ -50,7 +54,10 @@ def weakest(evidence: Iterable[Evidence]) -> Evidence:
 
 @dataclass(frozen=True)
 class GpuModel:
-    """Figures of one GPU model; `flops_per_s` is dense (no sparsity) by dtype, and a dtype that the GPU lacks is absent."""
+    """Figures of one GPU model.
+
+    `flops_per_s` is dense (no sparsity) by dtype, and a dtype that the GPU lacks is absent.
+    """
 
     name: str
     memory_bytes: float
@@ -58,21 +65,18 @@ class GpuModel:
     flops_per_s: Mapping[str, float] = field(hash=False)
     evidence: Evidence
 
+    def __post_init__(self) -> None:
+        if not {"bf16", "fp16"} & set(self.flops_per_s):
+            given = ", ".join(self.flops_per_s) or "none"
+            raise BadInput(f"GPU model {self.name}: has neither a bf16 nor an fp16 rate, only {given}")
+        figures = {"memory_bytes": self.memory_bytes, "memory_bytes_per_s": self.memory_bytes_per_s}
+        figures |= {f"{dtype} rate": rate for dtype, rate in self.flops_per_s.items()}
+        for name, value in figures.items():
+            if not (math.isfinite(value) and value > 0):
+                raise BadInput(f"GPU model {self.name}: {name} is {value}; it must be a positive number")
+
     def peak_flops_per_s(self, dtype: str) -> float:
         """The rate of `dtype`, or of the next wider type that the GPU has: fp8, then bf16, then fp16."""
         wider = ("fp8", "bf16", "fp16")
         order = wider[wider.index(dtype) :] + wider[1:]
         return next(self.flops_per_s[name] for name in order if name in self.flops_per_s)
-
-    def __post_init__(self) -> None:
-        figures = {"memory_bytes": self.memory_bytes, "memory_bytes_per_s": self.memory_bytes_per_s}
-        if not {"bf16", "fp16"} & set(self.flops_per_s):
-            raise BadInput(
-                f"GPU model {self.name}: has neither a bf16 nor an fp16 rate, only {', '.join(self.flops_per_s) or 'none'}"
-            )
-        for name, value in {
-            **figures,
-            **{f"{dtype} rate": rate for dtype, rate in self.flops_per_s.items()},
-        }.items():
-            if not (math.isfinite(value) and value > 0):
-                raise BadInput(f"GPU model {self.name}: {name} is {value}; it must be a positive number")

@@ -19,10 +19,8 @@ def nearest(text: str, names: Iterable[str]) -> str:
     "'mixtral' or 'olmoe'"
     """
     spelled = {name.lower(): name for name in sorted(names)}
-    found = [
-        f"'{spelled[near]}'"
-        for near in difflib.get_close_matches(text[:100].lower(), spelled, n=3, cutoff=0.0)
-    ]
+    close = difflib.get_close_matches(text[:100].lower(), spelled, n=3, cutoff=0.0)
+    found = [f"'{spelled[name]}'" for name in close]
     return " or ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
 
 

@@ -1,34 +1,20 @@
-"""Human text to SI and back. SI inside the program, text only at its edge. Bandwidth is per direction; GB = 10^9 bytes."""
+"""Human text to SI and back: SI inside the program, text only at its edge.
+
+Bandwidth is per direction; GB = 10^9 bytes.
+"""
 
 import math
 import re
 
 from planner.base.errors import BadInput
 
-_PREFIX = {
-    "": 1,
-    "k": 1e3,
-    "K": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "P": 1e15,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-    "Pi": 2**50,
-}
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_PREFIX = _DECIMAL | _BINARY
 _NUMBER = r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*"
 _QUANTITY = re.compile(_NUMBER + r"([KMGTP]i|[kKMGTP])?(.*?)\s*")
-_SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-}  # the micro sign and the Greek letter look alike
+# the micro sign and the Greek letter look alike
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIME = re.compile(_NUMBER + f"({'|'.join(_SECONDS)})" + r"\s*")
 
 

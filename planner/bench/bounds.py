@@ -1,14 +1,17 @@
-"""How close the bounds in seconds are: to the best of all placements of tiny questions, and to plans of a large one, for each replica rule and transport."""
+"""How close the bounds in seconds are: to the best placement of tiny questions, and to plans of a large one.
+
+For each replica rule and transport.
+"""
 
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from planner.bench.frame import Instance, Peers, Table, synthetic_problem
+from planner.bench.frame import Instance, Peers, Table, each, synthetic_model, synthetic_problem
 from planner.bounds import time_bound
 from planner.cost import Floats, cost
 from planner.load import LoadProfile, Trace
-from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import TRANSPORTS, Problem, Workload
 from planner.solvers import Progress, every_placement, find_method
@@ -23,29 +26,31 @@ LARGE = Instance("12x256 -> 288 / 32 GPUs, 4 nodes", 12, 256, 9, "hgx-h100:4")
 
 
 def run(_peers: Peers, _repeats: int, progress: Progress | None) -> Table:
-    """One row for each rule and transport of tiny questions, and for each of the large instance. `gap_share` is what is above the bound."""
+    """One row for each rule and transport of tiny questions, and for each of the large instance.
+
+    `gap_share` is what is above the bound.
+    """
     cases = [(rule, transport) for rule in RULES for transport in TRANSPORTS]
     rows = []
-    for number, (rule, transport) in enumerate(cases):
-        if progress is not None:
-            progress(number / len(cases), f"{rule} {transport}")
+    for rule, transport in each(cases, progress, " ".join):
         gaps_X = np.array([_tiny_gap(rule, transport, seed) for seed in range(QUESTIONS)])
-        rows.append(
-            _row(
-                "tiny, 3-4 experts / 4 GPUs",
-                "best of all",
-                (rule, transport),
-                gaps_X,
-                f"{QUESTIONS} questions",
-            )
-        )
-        rows += [
-            _large_row(rule, transport, method) for method in ("refine", "remote")[: 1 + (rule == "nearest")]
-        ]
+        tiny = "tiny, 3-4 experts / 4 GPUs"
+        rows.append(_row(tiny, "best of all", (rule, transport), gaps_X, f"{QUESTIONS} questions"))
+        methods = ("refine", "remote") if rule == "nearest" else ("refine",)
+        rows += [_large_row(rule, transport, method) for method in methods]
     notes = (
-        f"tiny: {QUESTIONS} questions a row, R = 0, 1 and 5, with and without a trace; mean and largest of (least seconds of any placement / bound - 1)",
-        "large: lognormal load, decode for slot and allgather, else prefill; (seconds of the plan / bound - 1) over all layers, and of the worst one",
-        "a gap of a tiny question lies in the bound alone; one of the large instance in the bound or in the plan",
+        (
+            f"tiny: {QUESTIONS} questions a row, R = 0, 1 and 5, with and without a trace; mean and largest "
+            "of (least seconds of any placement / bound - 1)"
+        ),
+        (
+            "large: lognormal load, decode for slot and allgather, else prefill; (seconds of the plan / "
+            "bound - 1) over all layers, and of the worst one"
+        ),
+        (
+            "a gap of a tiny question lies in the bound alone; one of the large instance in the bound or in "
+            "the plan"
+        ),
     )
     return Table(TITLE, tuple(sorted(rows, key=lambda row: str(row["instance"]), reverse=True)), notes)
 
@@ -66,15 +71,11 @@ def _row(
 
 def _large_row(rule: str, transport: str, method: str) -> dict[str, object]:
     phase = "decode" if transport in ("slot", "allgather") else "prefill"
-    problem = replace(
-        synthetic_problem(LARGE, replica_rule=rule),
-        workload=Workload(TOKENS[phase], phase, "fp8", "bf16", transport),
-    )
-    seconds_L = cost(problem, find_method(method)(problem)).layer_seconds_L
-    bound = time_bound(problem)
-    row = _row(
-        LARGE.name, method, (rule, transport), seconds_L / bound.layer_seconds_L - 1, bound.reason("dispatch")
-    )
+    workload = Workload(TOKENS[phase], phase, "fp8", "bf16", transport)
+    problem = replace(synthetic_problem(LARGE, replica_rule=rule), workload=workload)
+    seconds_L, bound = cost(problem, find_method(method)(problem)).layer_seconds_L, time_bound(problem)
+    gaps_L = seconds_L / bound.layer_seconds_L - 1
+    row = _row(LARGE.name, method, (rule, transport), gaps_L, bound.reason("dispatch"))
     return {**row, "gap_share": float(seconds_L.sum() / bound.total_seconds - 1)}
 
 
@@ -95,33 +96,15 @@ def _tiny_gap(rule: str, transport: str, seed: int) -> float:
 
 
 def _as_layers(
-    experts_TK: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    layers: int,
-    asked: tuple[str, int, Workload],
-    *,
-    traced: bool,
+    experts_TK: npt.NDArray[np.int64], layers: int, asked: tuple[str, int, Workload], *, traced: bool
 ) -> Problem:
     """The question once a layer, so that every placement is priced as a layer of one."""
     rule, slots_per_gpu, workload = asked
-    experts, layer_ids = int(experts_TK.max()) + 1, tuple(range(layers))
-    model = ModelSpec(
-        "tiny",
-        "synthetic",
-        layers,
-        layer_ids,
-        experts,
-        experts_TK.shape[1],
-        1024,
-        512,
-        1024,
-        "bf16",
-        "benchmark",
-    )
-    counts_E = np.bincount(experts_TK.ravel(), minlength=experts)
-    trace = (
-        Trace(np.repeat(experts_TK[None].astype(np.int32), layers, axis=0), (len(experts_TK),))
-        if traced
-        else None
-    )
-    load = LoadProfile(np.tile(counts_E, (1, layers, 1)), layer_ids, "benchmark", trace=trace)
+    experts, top_k = int(experts_TK.max()) + 1, experts_TK.shape[1]
+    sizes = {"hidden": 1024, "expert_intermediate": 512}
+    model = synthetic_model("tiny", layers, experts, top_k, **sizes, dtype="bf16")
+    counts_WLE = np.tile(np.bincount(experts_TK.ravel(), minlength=experts), (1, layers, 1))
+    experts_LTK = np.repeat(experts_TK[None].astype(np.int32), layers, axis=0)
+    trace = Trace(experts_LTK, (len(experts_TK),)) if traced else None
+    load = LoadProfile(counts_WLE, model.moe_layer_ids, "benchmark", trace=trace)
     return Problem(read_topology("hgx-h100:2x2"), model, load, workload, slots_per_gpu, rule)

@@ -1,4 +1,7 @@
-"""A whole `moeplan solve` as a user starts it: a process of its own on generated files, timed, with its peak memory."""
+"""A whole `moeplan solve` as a user starts it: a process of its own, timed, with its peak memory.
+
+It reads generated files.
+"""
 
 import json
 import os
@@ -20,7 +23,7 @@ TIMEOUT_SECONDS = 600
 
 
 class Run(NamedTuple):
-    """Wall-clock seconds, processor seconds and the largest resident memory of the process and its children together, and the plan file's content."""
+    """Seconds and the largest resident memory of the process and its children together, and the plan file."""
 
     seconds: float
     cpu_seconds: float
@@ -34,42 +37,20 @@ def solve_cold(
     traced_LTK: npt.NDArray[np.int32] | None = None,
     sequence_tokens: int = 64,
 ) -> Run:
-    """`moeplan solve` on the instance with these further flags, on a trace in place of its counts where one is given. CalledProcessError where it fails."""
+    """`moeplan solve` on the instance with these further flags; CalledProcessError where it fails.
+
+    On a trace in place of the instance's counts where one is given.
+    """
     problem = synthetic_problem(instance)
-    with tempfile.TemporaryDirectory() as folder:
-        config = {
-            "model_type": "qwen3_moe", "num_hidden_layers": instance.layers, "num_experts": instance.experts, "num_experts_per_tok": instance.top_k,
-            "hidden_size": 7168, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "torch_dtype": "bfloat16",
-        }  # fmt: skip
-        write_json(Path(folder) / "config.json", config)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_json(folder / "config.json", _config(instance))
         if traced_LTK is None:
-            np.savez(Path(folder) / "load.npz", counts=problem.load.total_LE)
+            np.savez(folder / "load.npz", counts=problem.load.total_LE)
         else:
-            np.savez(
-                Path(folder) / "load.npz",
-                topk_ids=traced_LTK,
-                seq_lens=np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens),
-            )
-        command = [
-            sys.executable,
-            "-m",
-            "planner",
-            "solve",
-            "--model",
-            f"{folder}/config.json",
-            "--topology",
-            instance.machine,
-            "--json",
-        ]
-        command += [
-            "--load",
-            f"{folder}/load.npz",
-            "--redundant",
-            str(problem.redundant),
-            "-o",
-            f"{folder}/plan.json",
-            *flags,
-        ]
+            seq_lens = np.full(traced_LTK.shape[1] // sequence_tokens, sequence_tokens)
+            np.savez(folder / "load.npz", topk_ids=traced_LTK, seq_lens=seq_lens)
+        command = [*_command(folder, instance.machine, problem.redundant), *flags]
         began, spent = time.perf_counter(), _children_cpu_seconds()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             watch = _Watch(process.pid)
@@ -77,8 +58,29 @@ def solve_cold(
             seconds = time.perf_counter() - began
         if code:
             raise subprocess.CalledProcessError(code, command)
-        plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
+        plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     return Run(seconds, _children_cpu_seconds() - spent, watch.stop(), plan)
+
+
+def _config(instance: Instance) -> dict[str, object]:
+    """As Hugging Face writes it."""
+    return {
+        "model_type": "qwen3_moe",
+        "num_hidden_layers": instance.layers,
+        "num_experts": instance.experts,
+        "num_experts_per_tok": instance.top_k,
+        "hidden_size": 7168,
+        "moe_intermediate_size": 128,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "torch_dtype": "bfloat16",
+    }
+
+
+def _command(folder: Path, machine: str, redundant: int) -> list[str]:
+    solve = [sys.executable, "-m", "planner", "solve", "--model", f"{folder}/config.json"]
+    question = ["--topology", machine, "--json", "--load", f"{folder}/load.npz"]
+    return [*solve, *question, "--redundant", str(redundant), "-o", f"{folder}/plan.json"]
 
 
 def _children_cpu_seconds() -> float:

@@ -1,10 +1,13 @@
-"""Domains: plans for one kind of traffic, for the sum of two, and for both at once, judged on held-out sequences of each."""
+"""Domains: plans for one kind of traffic, for the sum of two, and for both at once.
+
+Judged on held-out sequences of each.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from planner.bench.frame import Peers, Table, as_method
+from planner.bench.traces import ABSENT, DOMAINS, trace_file
 from planner.cost import cost, objective_seconds_L, windows_of
 from planner.load import LoadProfile, read_load, split_windows
 from planner.model import find_model
@@ -15,15 +18,17 @@ from planner.problem import Objective, Problem, Workload, check_slots, violation
 from planner.solvers import Progress, Search, find_method
 from planner.topology import read_topology
 
-TITLE = "Domains: DeepSeek-V2-Lite, two routing traces, 8 GPUs on 4 nodes, R = 16, even split; judged on the held-out third of each"
-FOLDER = (
-    Path(__file__).resolve().parents[2] / "../shared/data/loads"
-)  # read from beside the checkout, and no part of it
-FILES = {domain: FOLDER / f"deepseek-v2-lite_{domain}_trace.npz" for domain in ("intent", "law")}
-ABSENT = "not measured: the DeepSeek-V2-Lite routing traces (deepseek-ai/ESFT) are expected in ../shared/data/loads, beside the checkout"
+TITLE = (
+    "Domains: DeepSeek-V2-Lite, two routing traces, 8 GPUs on 4 nodes, R = 16, even split; judged on the "
+    "held-out third of each"
+)
+FILES = {domain: trace_file(domain) for domain in DOMAINS}
 MACHINE, REDUNDANT = "hgx-h100:4x2", 16
 NOTES = (
-    "seconds: predicted step, mean over windows, decode, 128 tokens a rank, transport slot; of_own: beside our plan of that domain alone",
+    (
+        "seconds: predicted step, mean over windows, decode, 128 tokens a rank, transport slot; of_own: "
+        "beside our plan of that domain alone"
+    ),
 )
 
 
@@ -41,11 +46,8 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
         found[name] = placement
         if progress:
             progress(number / 8, name)
-    return Table(
-        TITLE,
-        tuple(row for name, load in held_out.items() for row in _rows(name, _problem(both), load, found)),
-        NOTES,
-    )
+    rows = (row for name, load in held_out.items() for row in _rows(name, _problem(both), load, found))
+    return Table(TITLE, tuple(rows), NOTES)
 
 
 def _split(load: LoadProfile) -> tuple[LoadProfile, LoadProfile]:

@@ -1,4 +1,6 @@
-"""Shift: every step the load drifts and a plan is made on what was just seen; it is judged on the step after, and every moved slot counts.
+"""Shift: every step the load drifts and a plan is made on what was just seen.
+
+It is judged on the step after, and every moved slot counts.
 
 Shapes: T steps, L layers, E experts, P slots; D drawn next windows.
 """
@@ -6,22 +8,25 @@ Shapes: T steps, L layers, E experts, P slots; D drawn next windows.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.bench.frame import Peers, Policy, Table
+from planner.bench.frame import Peers, Policy, Table, each
 from planner.placement import Placement
 from planner.plan import moves_L
 from planner.problem import row_violations
 from planner.solvers import Progress, balance, candidates, move_replicas, pack, peaks, replicate
 
-TITLE = "Drift: log-loads AR(1) of sigma 1; planned on step t, balance (mean / busiest GPU) on t and t + 1; moved = slots with an expert new to their GPU"
+TITLE = (
+    "Drift: log-loads AR(1) of sigma 1; planned on step t, balance (mean / busiest GPU) on t and t + 1; "
+    "moved = slots with an expert new to their GPU"
+)
 LAYERS, EXPERTS, GPUS, SLOTS = 58, 256, 32, 288
 STEPS = 8
-DRAWS = (
-    12  # next windows drawn from each step, of which the series follows the first: one alone is luck by 0.002
-)
+# Next windows drawn from each step, of which the series follows the first: one alone is luck by 0.002
+DRAWS = 12
 RHOS = (0.99, 0.95)
 SHARES = (0.03, 0.07, 0.15)  # of the slots, that a warm re-plan may move at each step
 
@@ -40,22 +45,19 @@ class Series:
 
 
 def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
-    """Everyone starts from the same balanced plan and re-plans at every step. One round of the series, however many `repeats`: its steps are repeats."""
+    """Everyone starts from the same balanced plan and re-plans at every step.
+
+    One round of the series, however many `repeats`: its steps are repeats.
+    """
     del repeats
     rows: list[dict[str, object]] = []
-    for number, rho in enumerate(RHOS):
-        if progress:
-            progress(number / len(RHOS), f"rho {rho}")
+    for rho in each(RHOS, progress, lambda rho: f"rho {rho}"):
         series = drawn(rho, STEPS, (LAYERS, EXPERTS))
         start_LP = _from_nothing(series.share_TLE[0], GPUS, SLOTS)
+        instance = f"{LAYERS}x{EXPERTS} -> {SLOTS} / {GPUS} GPUs, rho {rho}"
         for name, replan in _replanners(peers).items():
-            rows.append(
-                {
-                    "instance": f"{LAYERS}x{EXPERTS} -> {SLOTS} / {GPUS} GPUs, rho {rho}",
-                    "method": name,
-                    **_followed(series, start_LP, GPUS, replan),
-                }
-            )
+            figures = _followed(series, start_LP, GPUS, replan)
+            rows.append({"instance": instance, "method": name, **figures})
     notes = (
         f"means over {STEPS} steps and {DRAWS} draws of the next one; seconds: median of the steps",
         "warm: drift is measured between the last two steps",
@@ -99,35 +101,37 @@ def _warm(share: float) -> Replan:
     return replan
 
 
+class _Step(NamedTuple):
+    """Balance on the window planned for and the next, slots moved, seconds that planning took."""
+
+    planned: float
+    next: float
+    moved_share: float
+    seconds: float
+    valid: bool
+
+
 def _followed(series: Series, start_LP: Ints, gpus: int, replan: Replan) -> dict[str, object]:
     """Figures of one way to re-plan, from step 1 on."""
-    expert_LP = start_LP
-    figures: list[tuple[float, float, float, float, bool]] = []
-    for before_LE, share_LE, next_DLE in zip(
-        series.share_TLE[:-1], series.share_TLE[1:], series.next_TDLE[1:], strict=True
-    ):
+    expert_LP, steps = start_LP, []
+    loads = zip(series.share_TLE[:-1], series.share_TLE[1:], series.next_TDLE[1:], strict=True)
+    for before_LE, share_LE, next_DLE in loads:
         began = time.perf_counter()
         found_LP = replan(before_LE, share_LE, expert_LP)
         seconds = time.perf_counter() - began
         after = float(np.mean([_balance(next_LE, found_LP, gpus) for next_LE in next_DLE]))
-        figures.append(
-            (
-                _balance(share_LE, found_LP, gpus),
-                after,
-                _moved(expert_LP, found_LP, gpus),
-                seconds,
-                _valid(found_LP, share_LE.shape[1], gpus),
-            )
-        )
+        planned, moved = _balance(share_LE, found_LP, gpus), _moved(expert_LP, found_LP, gpus)
+        valid = _valid(found_LP, share_LE.shape[1], gpus)
+        steps.append(_Step(planned, after, moved, seconds, valid))
         expert_LP = found_LP
-    planned, followed, moved_share, took, valid = zip(*figures, strict=True)
+    moved_shares = [step.moved_share for step in steps]
     return {
-        "balance_planned": float(np.mean(planned)),
-        "balance_next": float(np.mean(followed)),
-        "moved_share": float(np.mean(moved_share)),
-        "most_moved_share": float(np.max(moved_share)),
-        "seconds": float(np.median(took)),
-        "valid": all(valid),
+        "balance_planned": float(np.mean([step.planned for step in steps])),
+        "balance_next": float(np.mean([step.next for step in steps])),
+        "moved_share": float(np.mean(moved_shares)),
+        "most_moved_share": float(np.max(moved_shares)),
+        "seconds": float(np.median([step.seconds for step in steps])),
+        "valid": all(step.valid for step in steps),
     }
 
 
@@ -138,9 +142,8 @@ def _balance(share_LE: Floats, expert_LP: Ints, gpus: int) -> float:
 
 def _moved(old_LP: Ints, new_LP: Ints, gpus: int) -> float:
     layer_ids = tuple(range(len(old_LP)))
-    return float(
-        moves_L(Placement(old_LP, layer_ids, gpus), Placement(new_LP, layer_ids, gpus)).sum() / old_LP.size
-    )
+    old, new = Placement(old_LP, layer_ids, gpus), Placement(new_LP, layer_ids, gpus)
+    return float(moves_L(old, new).sum() / old_LP.size)
 
 
 def _valid(expert_LP: Ints, experts: int, gpus: int) -> bool:

@@ -1,8 +1,12 @@
-"""Layer time: predicted seconds of MoE layers on held-out sequences of real traces, ours against the engines' balancers, and what bounds it."""
+"""Layer time: predicted seconds of MoE layers, ours against the engines' balancers, and what bounds it.
+
+On held-out sequences of real traces.
+"""
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
-from planner.bench.coactivation import ENGINES, placed_by
+from planner.bench.coactivation import ENGINES, placed_by_engine
 from planner.bench.frame import Peers, Policy, Table
 from planner.bench.traces import ABSENT, DOMAINS, TOKENS_PER_RANK, traced_problem, traces_found
 from planner.cost import cost
@@ -16,8 +20,14 @@ TITLE = "Layer time: DeepSeek-V2-Lite, R = 16, every sixth layer; predicted seco
 MACHINES = ("hgx-h100:2x4", "hgx-h100:4x2", "hgx-h100:8x2")
 REDUNDANT, EVERY = 16, 6
 NOTES = (
-    "of_eplb: of the same engine's balancer under the same rule; network_share: dispatch and combine, start-up included. node: 4,096 tokens a rank; slot: 128.",
-    "bound_share: start-up and perfectly balanced compute, which no placement avoids, of the time predicted: what is above it is messages and imbalance.",
+    (
+        "of_eplb: of the same engine's balancer under the same rule; network_share: dispatch and combine, "
+        "start-up included. node: 4,096 tokens a rank; slot: 128."
+    ),
+    (
+        "bound_share: start-up and perfectly balanced compute, which no placement avoids, of the time "
+        "predicted: what is above it is messages and imbalance."
+    ),
 )
 
 
@@ -26,12 +36,7 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     del repeats
     if not traces_found():
         return Table(TITLE, (), (ABSENT,))
-    cases = [
-        (domain, machine, transport)
-        for domain in DOMAINS
-        for machine in MACHINES
-        for transport in TOKENS_PER_RANK
-    ]
+    cases = list(product(DOMAINS, MACHINES, TOKENS_PER_RANK))
     rows: list[dict[str, object]] = []
     for number, case in enumerate(cases):
         for half, (engine, rule) in enumerate(ENGINES.items()):
@@ -45,19 +50,14 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
 def _rows(
     instance: str, engine: str, problem: Problem, held_out: LoadProfile, policies: Mapping[str, Policy]
 ) -> Iterator[dict[str, object]]:
-    found = {
-        name: placed_by(policy, problem)
-        for name, policy in policies.items()
-        if name.startswith(engine) and not name.endswith("_vec")
-    }
-    problem_of = problem_of_r(
-        problem.model, problem.topology, problem.load, problem.workload, replica_rule=problem.replica_rule
-    )
-    plan = make_plan(problem_of, REDUNDANT, Search(), Origin(), held_out)
+    found = placed_by_engine(engine, problem, policies)
+    question, rule = (problem.model, problem.topology, problem.load, problem.workload), problem.replica_rule
+    plan = make_plan(problem_of_r(*question, replica_rule=rule), REDUNDANT, Search(), Origin(), held_out)
     found["auto"] = plan.placement
     first = cost(problem, next(iter(found.values())), held_out).total_seconds
     for name, placement in found.items():
         priced = cost(problem, placement, held_out)
+        network_seconds = float((priced.dispatch_seconds_L + priced.combine_seconds_L).sum())
         yield {
             "instance": instance,
             "method": name,
@@ -65,8 +65,7 @@ def _rows(
             "of_eplb": priced.total_seconds / first if len(found) > 1 else None,
             "max_over_mean": priced.max_over_mean,
             "cross_node_share": priced.cross_node_share,
-            "network_share": float((priced.dispatch_seconds_L + priced.combine_seconds_L).sum())
-            / priced.total_seconds,
+            "network_share": network_seconds / priced.total_seconds,
             "bound_share": plan.bound_seconds / priced.total_seconds,
             "bottleneck": priced.bottleneck,
             "valid": not violations(problem, placement),

@@ -1,4 +1,7 @@
-"""Losses: what one lost GPU, or node, leaves of a plan made to survive it, beside the peers' placements in the same memory."""
+"""Losses: what one lost GPU, or node, leaves of a plan made to survive it, beside the peers' placements.
+
+All are in the same memory.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,39 +9,43 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
+from planner.bench.frame import Instance, Peers, Table, as_method, each, synthetic_problem
 from planner.cost import after_loss
 from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets, lost_experts, survives, violations
 from planner.solvers import Progress, disperse, find_method
 
-TITLE = "After the loss of one GPU or node: synthetic lognormal loads, survivors share evenly; max/mean of the GPUs left, worst loss"
+TITLE = (
+    "After the loss of one GPU or node: synthetic lognormal loads, survivors share evenly; max/mean of the "
+    "GPUs left, worst loss"
+)
+NOTE = "'lost_share': experts of all layers without a slot after the worst loss"
 INSTANCES = (
     Instance("58x256 -> 512 / 32 GPUs", 58, 256, 16, "hgx-h100:4"),
     Instance("58x256 -> 544 / 32 GPUs", 58, 256, 17, "hgx-h100:4"),
 )
 LOSSES = (Survival(gpus=1), Survival(node=True))
+Run = tuple[str, Callable[[Problem], Placement]]
 
 
 def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
-    """Every method once on every instance and loss; peers know no losses, so the same placement is judged under each."""
+    """Every method once on every instance and loss.
+
+    Peers know no losses, so the same placement is judged under each.
+    """
     del repeats
-    others = [(name, as_method(policy)) for name, policy in peers.policies.items()]
-    runs: list[tuple[str, Callable[[Problem], Placement]]] = [
-        *others,
-        ("refine", find_method("refine")),
-        ("refine, dispersed", _dispersed),
-    ]
+    others: list[Run] = [(name, as_method(policy)) for name, policy in peers.policies.items()]
+    ours: list[Run] = [("refine", find_method("refine")), ("refine, dispersed", _dispersed)]
     questions = [(instance, survive) for instance in INSTANCES for survive in LOSSES]
     rows = []
-    for number, (instance, survive) in enumerate(questions):
-        if progress:
-            progress(number / len(questions), f"{instance.name}, {survive}")
+    for instance, survive in each(questions, progress, _name):
         problem = replace(synthetic_problem(instance), survive=survive)
-        rows += [_row(f"{instance.name}, {survive}", name, problem, solve) for name, solve in runs]
-    return Table(
-        TITLE, tuple(rows), ("'lost_share': experts of all layers without a slot after the worst loss",)
-    )
+        rows += [_row(_name((instance, survive)), name, problem, solve) for name, solve in others + ours]
+    return Table(TITLE, tuple(rows), (NOTE,))
+
+
+def _name(question: tuple[Instance, Survival]) -> str:
+    return f"{question[0].name}, {question[1]}"
 
 
 def _dispersed(problem: Problem) -> Placement:
@@ -74,9 +81,8 @@ def _row(
 def _lost_share(problem: Problem, placement: Placement, survive: Survival) -> float:
     """Of all experts of all layers, after the worst loss."""
     experts = problem.model.experts
-    lost = [np.isin(np.arange(problem.gpus), gpus) for gpus in loss_sets(survive, problem.node_G)]
-    counts = [
-        sum(len(lost_experts(expert_P, lost_G, experts)) for expert_P in placement.expert_LP)
-        for lost_G in lost
-    ]
+    counts = []
+    for gpus in loss_sets(survive, problem.node_G):
+        lost_G = np.isin(np.arange(problem.gpus), gpus)
+        counts.append(sum(len(lost_experts(expert_P, lost_G, experts)) for expert_P in placement.expert_LP))
     return max(counts) / (experts * len(placement.expert_LP))

@@ -1,4 +1,7 @@
-"""Balancers of engines, taken out of their wheels without installing them: one module and what it needs, run in this process. Needs torch."""
+"""Balancers of engines, taken out of their wheels without installing them. Needs torch.
+
+One module and what it needs, run in this process.
+"""
 
 import importlib.util
 import sys
@@ -34,11 +37,8 @@ def _policies(wheel: Path) -> dict[str, Policy]:
             names = set(archive.namelist())
             version = wheel.name.split("-")[1] if wheel.name.count("-") else ""
             if f"{VLLM_FOLDER}/default.py" in names:
-                return {
-                    f"vLLM {version} default": _vllm(
-                        _modules(archive, VLLM_FOLDER, ("abstract", "default"))["default"]
-                    )
-                }
+                found = _modules(archive, VLLM_FOLDER, ("abstract", "default"))
+                return {f"vLLM {version} default": _vllm(found["default"])}
             if f"{SGLANG_FOLDER}/deepseek.py" in names:
                 found = _modules(archive, SGLANG_FOLDER, ("deepseek", "deepseek_vec"))
                 return {
@@ -51,7 +51,10 @@ def _policies(wheel: Path) -> dict[str, Policy]:
 
 
 def _modules(archive: zipfile.ZipFile, folder: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """The modules as a package of their own, in this order; they may import each other and torch, nothing else."""
+    """The modules as a package of their own, in this order.
+
+    They may import each other and torch, nothing else.
+    """
     package = "moeplan_peer_" + folder.split("/", maxsplit=1)[0]
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "__init__.py").write_text("", encoding="utf-8")
@@ -73,20 +76,20 @@ def _vllm(module: Any) -> Policy:
 
 def _sglang(module: Any) -> Policy:
     """SGLang's `deepseek` and `deepseek_hierarchical`: by nodes where there are several."""
-    return _on_tensors(
-        lambda load, slots, groups, nodes, gpus: module.rebalance_experts(
-            load, slots, groups, nodes, gpus, nodes > 1
-        )[0]
-    )
+
+    def run(load: Any, slots: int, groups: int, nodes: int, gpus: int) -> Any:
+        return module.rebalance_experts(load, slots, groups, nodes, gpus, nodes > 1)[0]
+
+    return _on_tensors(run)
 
 
 def _sglang_vec(module: Any) -> Policy:
     """The same for `deepseek_vec`, which takes several steps; here one."""
-    return _on_tensors(
-        lambda load, slots, groups, nodes, gpus: module.rebalance_experts(
-            load[None], slots, slots // gpus, groups, nodes, nodes > 1
-        )[0]
-    )
+
+    def run(load: Any, slots: int, groups: int, nodes: int, gpus: int) -> Any:
+        return module.rebalance_experts(load[None], slots, slots // gpus, groups, nodes, nodes > 1)[0]
+
+    return _on_tensors(run)
 
 
 def _on_tensors(run: Callable[[Any, int, int, int, int], Any]) -> Policy:
@@ -95,8 +98,7 @@ def _on_tensors(run: Callable[[Any, int, int, int, int], Any]) -> Policy:
     ) -> npt.NDArray[np.int64]:
         import torch
 
-        return np.asarray(
-            run(torch.from_numpy(load_LE), slots, groups, nodes, gpus).cpu().numpy(), dtype=np.int64
-        )
+        found = run(torch.from_numpy(load_LE), slots, groups, nodes, gpus)
+        return np.asarray(found.cpu().numpy(), dtype=np.int64)
 
     return policy

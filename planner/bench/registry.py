@@ -1,4 +1,6 @@
-"""Benchmark: studies of what moeplan does beside what others do, in the same process. One file a study; a file with a `run` is one.
+"""Benchmark: studies of what moeplan does beside what others do, in the same process.
+
+One file a study; a file with a `run` is one.
 
     TITLE, and run(peers, repeats, progress) -> Table
 
@@ -24,7 +26,10 @@ def study_names() -> list[str]:
 def run_bench(
     names: Sequence[str], peer_wheels: Sequence[Path], repeats: int, progress: "Progress | None" = None
 ) -> "dict[str, Table]":
-    """The tables of these studies, all where none is named. BadInput for an unknown study, no repeats, or a wheel that holds no peer."""
+    """The tables of these studies, all where none is named.
+
+    BadInput for an unknown study, no repeats, or a wheel that holds no peer.
+    """
     from planner.bench.peers import load_peers
 
     if repeats < 1:

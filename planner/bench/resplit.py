@@ -1,4 +1,4 @@
-"""Drift and re-split: a plan made on one window, judged on the next, with an even split and with replicas weighed anew for that window."""
+"""Drift and re-split: a plan of one window on the next, split evenly and with replicas weighed anew."""
 
 from dataclasses import replace
 
@@ -13,7 +13,10 @@ from planner.planning import make_plan
 from planner.problem import Problem, violations
 from planner.solvers import Progress, Search
 
-TITLE = "Drift: log-loads follow x' = rho x + sqrt(1 - rho^2) noise; a plan of this window on the next, even split and weights solved for that window"
+TITLE = (
+    "Drift: log-loads follow x' = rho x + sqrt(1 - rho^2) noise; a plan of this window on the next, even "
+    "split and weights solved for that window"
+)
 INSTANCE = Instance("58x256 -> 288 / 32 GPUs", 58, 256, 9, "hgx-h100:4")
 RHOS = (0.95, 0.99)
 
@@ -34,24 +37,27 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
                 progress((number + done / len(placements)) / len(RHOS), f"rho {rho}, {name}")
             rows.append(_judged(f"{INSTANCE.name}, rho {rho:g}", name, problem, placement, next_load))
     notes = (
-        "balancedness: mean over busiest GPU, summed over layers; 'static' keeps the weights that are best for this window",
+        (
+            "balancedness: mean over busiest GPU, summed over layers; 'static' keeps the weights that are "
+            "best for this window"
+        ),
         "'re-split' knows the next window: no dispatch does better with the placement",
     )
     return Table(TITLE, tuple(rows), notes)
 
 
 def drifted(instance: Instance, rho: float, seed: int = 0) -> tuple[Problem, LoadProfile]:
-    """The instance on its first window, and the load of the next one. The logarithm of an expert's load is an AR(1) process with variance sigma^2."""
+    """The instance on its first window, and the load of the next one.
+
+    The logarithm of an expert's load is an AR(1) process with variance sigma^2.
+    """
     problem = synthetic_problem(instance, seed)
     log_LE = np.log(problem.load.total_LE.astype(np.float64))
     noise_LE = np.random.default_rng([seed, 1]).normal(0.0, instance.sigma, log_LE.shape)
     mean = float(np.log(1e6))  # of the logarithm of the instance's loads
     next_LE = np.exp(mean + rho * (log_LE - mean) + np.sqrt(1 - rho**2) * noise_LE)
-    return problem, LoadProfile(
-        next_LE.astype(np.int64)[None],
-        problem.load.layer_ids,
-        f"{problem.load.source}, the next window at rho {rho:g}",
-    )
+    source = f"{problem.load.source}, the next window at rho {rho:g}"
+    return problem, LoadProfile(next_LE.astype(np.int64)[None], problem.load.layer_ids, source)
 
 
 def _planned(problem: Problem, *, resplittable: bool) -> Placement:

@@ -1,6 +1,7 @@
 """Scale: whole `moeplan solve` processes, cold, with the peak memory of all their processes together.
 
-1,152 slots do not divide over 1,024 GPUs, so that shape is run at one slot on each of 1,152 GPUs, and 1,024 GPUs get two slots each.
+1,152 slots do not divide over 1,024 GPUs, so that shape is run at one slot on each of 1,152 GPUs, and 1,024
+GPUs get two slots each.
 Shapes: L layers, E experts, T tokens, K = top_k.
 """
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.bench.cold import solve_cold
-from planner.bench.frame import Instance, Peers, Table
+from planner.bench.frame import Instance, Peers, Table, each
 from planner.solvers import Progress
 
 TITLE = "Whole cold `moeplan solve` processes"
@@ -26,8 +27,14 @@ RUNS: tuple[tuple[Instance, tuple[str, ...]], ...] = (
     (TRACED, ("--method", "auto", "--engine", "sglang", "--phase", "prefill")),
 )
 NOTES = (
-    "auto uses all CPUs where the size says that processes pay; the plan is the same for any number of workers",
-    "cpu_seconds: processor time of all processes, which other work on the machine stretches less than the wall clock",
+    (
+        "auto uses all CPUs where the size says that processes pay; the plan is the same for any number of "
+        "workers"
+    ),
+    (
+        "cpu_seconds: processor time of all processes, which other work on the machine stretches less than "
+        "the wall clock"
+    ),
 )
 TOPICS, TRACED_TOKENS = 16, 8192
 
@@ -36,17 +43,13 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     """One run each: minutes are minutes."""
     del peers, repeats
     rows: list[dict[str, object]] = []
-    for number, (instance, flags) in enumerate(RUNS):
-        if progress:
-            progress(number / len(RUNS), instance.name)
-        found = solve_cold(
-            instance, *flags, traced_LTK=topical_trace(instance) if instance is TRACED else None
-        )
-        method = " ".join(flags[1:]).replace("--", "")
+    for instance, flags in each(RUNS, progress, lambda case: case[0].name):
+        trace_LTK = topical_trace(instance) if instance is TRACED else None
+        found = solve_cold(instance, *flags, traced_LTK=trace_LTK)
         rows.append(
             {
                 "instance": instance.name,
-                "method": method,
+                "method": " ".join(flags[1:]).replace("--", ""),
                 "seconds": found.seconds,
                 "cpu_seconds": found.cpu_seconds,
                 "peak_bytes": found.peak_bytes,
@@ -56,15 +59,16 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
 
 
 def topical_trace(instance: Instance, seed: int = 0) -> npt.NDArray[np.int32]:
-    """ids_LTK of tokens that each follow one of a few topics, so that experts of a topic are chosen together; popularity is lognormal."""
-    draw = np.random.default_rng(seed)
+    """ids_LTK of tokens that each follow one of a few topics, so that experts of a topic are chosen together.
+
+    Popularity is lognormal.
+    """
+    draw, experts = np.random.default_rng(seed), instance.experts
     ids_LTK = np.empty((instance.layers, TRACED_TOKENS, instance.top_k), dtype=np.int32)
     for layer in range(instance.layers):
-        taste_UE = draw.normal(0.0, instance.sigma, instance.experts) + draw.normal(
-            0.0, 1.0, (TOPICS, instance.experts)
-        )
-        wish_TE = taste_UE[draw.integers(0, TOPICS, TRACED_TOKENS)] + draw.gumbel(
-            size=(TRACED_TOKENS, instance.experts)
-        )
+        popularity_E = draw.normal(0.0, instance.sigma, experts)
+        taste_UE = popularity_E + draw.normal(0.0, 1.0, (TOPICS, experts))
+        topic_T = draw.integers(0, TOPICS, TRACED_TOKENS)
+        wish_TE = taste_UE[topic_T] + draw.gumbel(size=(TRACED_TOKENS, experts))
         ids_LTK[layer] = np.argpartition(-wish_TE, instance.top_k, axis=1)[:, : instance.top_k]
     return ids_LTK

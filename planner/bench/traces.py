@@ -1,4 +1,7 @@
-"""The public routing traces that studies are fitted to and judged on; they are read from beside the checkout and are no part of it."""
+"""The public routing traces that studies are fitted to and judged on.
+
+They are read from beside the checkout and are no part of it.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +13,12 @@ from planner.topology import read_topology
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/loads"
 DOMAINS = ("intent", "law")
-ABSENT = "not measured: the DeepSeek-V2-Lite routing traces (deepseek-ai/ESFT) are expected in ../shared/data/loads, beside the checkout"
-TOKENS_PER_RANK = {
-    "node": 4096,
-    "slot": 128,
-}  # the transports' own use: node is DeepEP's normal mode for prefill, slot its low-latency mode for decode
+ABSENT = (
+    "not measured: the DeepSeek-V2-Lite routing traces (deepseek-ai/ESFT) are expected in "
+    "../shared/data/loads, beside the checkout"
+)
+# The transports' own use: node is DeepEP's normal mode for prefill, slot its low-latency mode for decode
+TOKENS_PER_RANK = {"node": 4096, "slot": 128}
 
 
 def trace_file(domain: str) -> Path:
@@ -36,15 +40,13 @@ def traced_problem(
     topology = read_topology(machine)
     phase = "prefill" if transport == "node" else "decode"
     workload = Workload(TOKENS_PER_RANK[transport], phase, "bf16", "bf16", transport)
-    return Problem(
-        topology, model, fitted, workload, check_slots(model, topology.gpu_count, redundant), rule
-    ), held_out
+    slots_per_gpu = check_slots(model, topology.gpu_count, redundant)
+    return Problem(topology, model, fitted, workload, slots_per_gpu, rule), held_out
 
 
 def _thinned(load: LoadProfile, every: int) -> LoadProfile:
     trace = load.trace
     if trace is not None:
         trace = Trace(trace.experts_LTK[::every].copy(), trace.sequence_lengths)
-    return replace(
-        load, tokens_WLE=load.tokens_WLE[:, ::every].copy(), layer_ids=load.layer_ids[::every], trace=trace
-    )
+    tokens_WLE, layer_ids = load.tokens_WLE[:, ::every].copy(), load.layer_ids[::every]
+    return replace(load, tokens_WLE=tokens_WLE, layer_ids=layer_ids, trace=trace)

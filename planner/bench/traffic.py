@@ -1,9 +1,9 @@
-"""Traffic without a trace: the share of assignments that cross nodes under near-replica rules, beside the least that any placement could have."""
+"""Traffic without a trace: assignments that cross nodes under near-replica rules, and the least that must."""
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.bench.frame import Instance, Peers, Table, as_method, synthetic_problem
+from planner.bench.frame import Instance, Peers, Table, as_method, each, synthetic_problem
 from planner.cost import cost
 from planner.placement import Placement
 from planner.problem import Problem, violations
@@ -18,7 +18,10 @@ INSTANCES = (
 )
 METHODS = ("greedy", "refine", "affinity")
 NOTES = (
-    "bound: R replicas can at most put a copy of the hottest experts on every node; an expert with copies on c of N nodes crosses for 1 - c/N of its load.",
+    (
+        "bound: R replicas can at most put a copy of the hottest experts on every node; an expert with "
+        "copies on c of N nodes crosses for 1 - c/N of its load."
+    ),
     "balancedness: mean / max GPU load; seconds_of_refine: predicted step (transport slot) against refine's.",
 )
 
@@ -27,9 +30,7 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     """Peers under even split and with the same node first, ours with the same node first."""
     del repeats
     rows: list[dict[str, object]] = []
-    for number, instance in enumerate(INSTANCES):
-        if progress:
-            progress(number / len(INSTANCES), instance.name)
+    for instance in each(INSTANCES, progress, lambda instance: instance.name):
         problem = synthetic_problem(instance, replica_rule="nearest")
         refined = cost(problem, find_method("refine")(problem)).total_seconds
         for name, policy in peers.policies.items():
@@ -62,9 +63,10 @@ def _row(
 
 
 def least_crossing_L(problem: Problem) -> npt.NDArray[np.float64]:
-    """No placement has a smaller cross-node share with uniform sources and nodes of equal size, under any rule that ignores what a token holds.
+    """No placement has a smaller cross-node share with uniform sources and nodes of equal size.
 
-    Each replica saves at most its expert's load / N, and the N - 1 first ones of an expert only.
+    Under any rule that ignores what a token holds. Each replica saves at most its expert's load / N, and the
+    N - 1 first ones of an expert only.
     """
     nodes = problem.topology.node_count
     sorted_LE = -np.sort(-problem.shares_LE, axis=1)

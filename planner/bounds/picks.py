@@ -1,4 +1,6 @@
-"""What is least whatever the placement: the messages that a token's picks need, and sums over experts whose replica counts share the slots.
+"""What is least whatever the placement: messages of a token's picks, and sums over replica counts.
+
+The sums are over experts whose replica counts share the slots.
 
 Shapes: E experts, T traced tokens, K = top_k, C replica counts (column c - 1 is count c).
 """
@@ -14,10 +16,12 @@ HALVINGS = 48  # of the price of a replica; more change nothing in a float
 
 
 def messages_E(share_E: Floats, top_k: int, slots_at_place: int) -> Floats:
-    """Messages that a token sends on account of each expert, at least, where a place gets one for all of a token's experts there; from a histogram.
+    """Messages that a token sends on account of each expert, at least, where a place gets one for all of a
+    token's experts there; from a histogram.
 
-    `cost` says that a place where a token has m picks in expectation gets at least 1 - (1 - m / k)^k messages. That is concave in m, so each of the
-    picks stands for no fewer than at the largest m of a place that holds this expert: beside the hottest others that fit.
+    `cost` says that a place where a token has m picks in expectation gets at least 1 - (1 - m / k)^k
+    messages. That is concave in m, so each of the picks stands for no fewer than at the largest m of a place
+    that holds this expert: beside the hottest others that fit.
     """
     chance_E = inclusion_E(share_E, top_k)
     picks = float(chance_E.sum())
@@ -28,10 +32,12 @@ def messages_E(share_E: Floats, top_k: int, slots_at_place: int) -> Floats:
 def messages_of_trace_XE(
     experts_TK: npt.NDArray[np.integer], experts: int, slots_at_place_X: tuple[int, ...]
 ) -> list[Floats]:
-    """The same, counted in the traced tokens that traffic is averaged over, for places of several sizes at once.
+    """The same, counted in the traced tokens that traffic is averaged over, for places of several sizes at
+    once.
 
-    A pick of expert e stands for 1 / n messages, n the token's experts at the place. Over the tokens of e the mean of 1 / n is at least 1 over the
-    mean of n, and that is largest beside those that are chosen most often together with e.
+    A pick of expert e stands for 1 / n messages, n the token's experts at the place. Over the tokens of e the
+    mean of 1 / n is at least 1 over the mean of n, and that is largest beside those that are chosen most
+    often together with e.
     """
     experts_TK = experts_TK[:: max(len(experts_TK) // TRACED_TOKENS, 1)]
     pair_TKK = experts_TK[:, :, None].astype(np.int64) * experts + experts_TK[:, None, :]
@@ -44,20 +50,21 @@ def messages_of_trace_XE(
 
 
 def touched_slots(assignments_E: Floats, parts_CC: list[Floats], extra: int) -> float:
-    """Slots with at least one token in a step, at least, over all GPUs: replica c of an expert gets `parts_CC[c - 1]` of its assignments, in some order."""
-    alike = [
-        np.unique(part_C, return_counts=True) for part_C in parts_CC
-    ]  # most replicas get the same: a thousand are a few exponentials
-    table_EC: Floats = np.stack(
-        [-np.expm1(-assignments_E[:, None] * part_X) @ times_X for part_X, times_X in alike], axis=1
-    )
+    """Slots with at least one token in a step, at least, over all GPUs: replica c of an expert gets
+    `parts_CC[c - 1]` of its assignments, in some order.
+    """
+    # most replicas get the same: a thousand are a few exponentials
+    alike = [np.unique(part_C, return_counts=True) for part_C in parts_CC]
+    columns = [-np.expm1(-assignments_E[:, None] * part_X) @ times_X for part_X, times_X in alike]
+    table_EC: Floats = np.stack(columns, axis=1)
     return least_total(table_EC, extra)
 
 
 def least_total(value_EC: Floats, extra: int) -> float:
     """A bound on the least sum of one value per expert where the counts exceed one each by `extra` in all.
 
-    Any price of a replica gives a bound: each expert takes the count that is cheapest at that price. The price is found at which they take `extra`.
+    Any price of a replica gives a bound: each expert takes the count that is cheapest at that price. The
+    price is found at which they take `extra`.
 
     >>> round(least_total(np.array([[4.0, 2.0, 1.0], [9.0, 5.0, 4.0]]), 2), 9)
     7.0
@@ -77,21 +84,19 @@ def least_total(value_EC: Floats, extra: int) -> float:
 
 
 def least_convex_total(tables: list[tuple[Floats, Floats]], extra: int) -> float:
-    """The least sum of `weight_E · toll_C` over all tables and experts; tolls fall ever more slowly with the count, so the largest savings are taken.
+    """The least sum of `weight_E · toll_C` over all tables and experts; tolls fall ever more slowly with the
+    count, so the largest savings are taken.
 
     >>> least_convex_total([(np.array([1.0, 3.0]), np.array([4.0, 2.0, 1.0]))], 2)
     7.0
     """
     total = sum(float(weight_E.sum() * toll_C[0]) for weight_E, toll_C in tables)
-    saved_X = sum(
-        (weight_E[:, None] * -np.diff(toll_C) for weight_E, toll_C in tables), np.zeros((1, 1))
-    ).ravel()
+    saved = (weight_E[:, None] * -np.diff(toll_C) for weight_E, toll_C in tables)
+    saved_X = sum(saved, np.zeros((1, 1))).ravel()
     taken = min(extra, len(saved_X))
-    return (
-        total - float(np.partition(saved_X, len(saved_X) - taken)[len(saved_X) - taken :].sum())
-        if taken
-        else total
-    )
+    if not taken:
+        return total
+    return total - float(np.partition(saved_X, len(saved_X) - taken)[len(saved_X) - taken :].sum())
 
 
 def convex(toll_C: Floats) -> Floats:
@@ -120,6 +125,5 @@ def _hottest_others(chance_E: Floats, places: int) -> Floats:
     rank_E = np.empty(len(chance_E), dtype=np.int64)
     rank_E[order_E] = np.arange(len(chance_E))
     places = min(places, len(chance_E) - 1)
-    return np.asarray(
-        np.where(rank_E < places, sums[min(places + 1, len(chance_E))] - chance_E, sums[places])
-    )
+    one_more = sums[min(places + 1, len(chance_E))]
+    return np.asarray(np.where(rank_E < places, one_more - chance_E, sums[places]))

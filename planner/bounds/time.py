@@ -1,7 +1,8 @@
-"""Lower bound on the predicted seconds of every layer: for dispatch, expert compute and combine apart, each with the argument that gives it.
+"""Lower bound on the predicted seconds of every layer, with the argument that gives it.
 
-The three are bounded one by one, for any placement; that one placement reaches all three at once is not said. Within the cost model: no placement is
-*predicted* to take less.
+Dispatch, expert compute and combine are bounded apart. The three are bounded one by one, for any placement;
+that one placement reaches all three at once is not said. Within the cost model: no placement is *predicted*
+to take less.
 
 Shapes: W windows, L layers, E experts, G GPUs, C replica counts (entry c - 1 is count c).
 """
@@ -11,21 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.bounds.load import load_bound
+from planner.bounds.load import Bound, load_bound
 from planner.bounds.picks import touched_slots
-from planner.bounds.traffic import Least, PhaseBound, least_messages, phase_bound
+from planner.bounds.traffic import Least, PhaseBound, least_messages, phase_bound, strongest
 from planner.cost import COMBINE, DISPATCH, Floats, StepParts, compute_seconds_G, message_bytes
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
 
-OWN_RANK = (
-    "nearest",
-    "nearest-static",
-    "nearest-dynamic",
-    "fixed-by-source",
-)  # every replica serves one rank at least
+# every replica serves one rank at least
+OWN_RANK = ("nearest", "nearest-static", "nearest-dynamic", "fixed-by-source")
 BY_COUNT = ("even", "row-index", "hashed")  # shares follow from the count of replicas alone
 MANY = 1e6  # assignments, to read off how seconds grow with them
 PARTS = ("dispatch", "compute", "combine")
@@ -33,7 +30,9 @@ PARTS = ("dispatch", "compute", "combine")
 
 @dataclass(frozen=True, eq=False)
 class TimeBound(StepParts):
-    """Per layer: seconds of each part of a step that no placement is predicted below, start-up included, and why."""
+    """Per layer: seconds of each part of a step that no placement is predicted below, start-up included, and
+    why.
+    """
 
     dispatch_seconds_L: Floats
     compute_seconds_L: Floats
@@ -44,10 +43,9 @@ class TimeBound(StepParts):
 
     def reason(self, part: str) -> str:
         """The argument that bounds the most of this part's seconds; ties by name."""
+        reason_L, seconds_L = getattr(self, f"{part}_reason_L"), getattr(self, f"{part}_seconds_L")
         seconds: dict[str, float] = {}
-        for name, value in zip(
-            getattr(self, f"{part}_reason_L"), getattr(self, f"{part}_seconds_L"), strict=True
-        ):
+        for name, value in zip(reason_L, seconds_L, strict=True):
             seconds[name] = seconds.get(name, 0.0) + float(value)
         return max(sorted(seconds), key=lambda name: seconds[name])
 
@@ -57,22 +55,13 @@ def time_bound(
 ) -> TimeBound:
     """The bound on `load` (the problem's own where none is given).
 
-    `peak_load_L`: assignments a step, over the GPU's speed beside the fastest, that the busiest GPU of any placement carries at least; where more is
-    known than `load_bound` says.
+    `peak_load_L`: assignments a step, over the GPU's speed beside the fastest, that the busiest GPU of any
+    placement carries at least; where more is known than `load_bound` says.
     """
     load = load or problem.load
-    sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
     if peak_load_L is None:
-        peak_load_L = (
-            load_bound(
-                load.shares_LE,
-                problem.gpus,
-                problem.slots_per_gpu,
-                even=problem.replica_rule == "even",
-                speed_G=problem.speed_G,
-            ).load_L
-            * sent
-        )
+        sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
+        peak_load_L = share_bound(problem, load).load_L * sent
     transport, (dispatch_bytes, combine_bytes) = problem.workload.transport, message_bytes(problem)
     least = Least(least_messages(problem, load), peak_load_L, relative_speed_G(problem))
     dispatch = phase_bound(problem, load, least, DISPATCH[transport], dispatch_bytes, back=False)
@@ -86,11 +75,19 @@ def time_bound(
     )
 
 
-def bound_over_windows(bounds: Sequence[TimeBound], *, worst: bool = False) -> Floats:
-    """seconds_L that no placement is below on average over the windows, or in its worst one; from one bound a window.
+def share_bound(problem: Problem, load: LoadProfile) -> Bound:
+    """The bound on the busiest GPU, as a share of each layer's load."""
+    even = problem.replica_rule == "even"
+    return load_bound(load.shares_LE, problem.gpus, problem.slots_per_gpu, even=even, speed_G=problem.speed_G)
 
-    Each window's bound holds for every placement, so their mean does for the mean: valid, but it lets every window have a placement of its own.
-    A mean to which a multiple of the deviation is added is no less than the mean.
+
+def bound_over_windows(bounds: Sequence[TimeBound], *, worst: bool = False) -> Floats:
+    """seconds_L that no placement is below on average over the windows, or in its worst one; from one bound a
+    window.
+
+    Each window's bound holds for every placement, so their mean does for the mean: valid, but it lets every
+    window have a placement of its own. A mean to which a multiple of the deviation is added is no less than
+    the mean.
     """
     seconds_WL = np.array([bound.layer_seconds_L for bound in bounds])
     return np.asarray(seconds_WL.max(axis=0) if worst else seconds_WL.mean(axis=0))
@@ -103,28 +100,24 @@ def relative_speed_G(problem: Problem) -> Floats:
 
 
 def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> PhaseBound:
-    """The slowest GPU's expert compute: by its load, by the load of all GPUs, by the weights that are read."""
+    """The slowest GPU's expert compute: by its load, by the load of all, by the weights read."""
     gpus, top_k, tokens = problem.gpus, problem.model.top_k, problem.workload.tokens_per_rank * problem.gpus
     idle = float(compute_seconds_G(problem, np.zeros(gpus), np.zeros(gpus)).min())
     mapped_L = [layer_id < problem.model.layers for layer_id in problem.model.placed_layer_ids]
     parts = {mapped: parts_CC(problem, mapped=mapped) for mapped in sorted(set(mapped_L))}
-    chosen_LE = tokens * np.minimum(
-        top_k * share_LE, 1.0
-    )  # tokens that choose an expert; no token chooses one twice
+    chosen_LE = tokens * np.minimum(top_k * share_LE, 1.0)  # tokens; none chooses twice
     touched_L = [
         touched_slots(row_E, parts[mapped], problem.redundant)
         for row_E, mapped in zip(chosen_LE, mapped_L, strict=True)
     ]
-    found = {
-        "busiest GPU": idle + peak_load_L * seconds_each_G(problem, 1.0, 0.0).min(),
-        "all GPUs": np.full(
-            len(share_LE), idle + tokens * top_k / (1 / seconds_each_G(problem, 1.0, 0.0)).sum()
-        ),
-        "weights read": idle + np.array(touched_L) / (1 / seconds_each_G(problem, 0.0, 1.0)).sum(),
-    }
-    seconds_XL = np.array(list(found.values()))
-    return PhaseBound(
-        seconds_XL.max(axis=0), tuple(list(found)[best] for best in seconds_XL.argmax(axis=0).tolist())
+    assignment_G, weights_G = seconds_each_G(problem, 1.0, 0.0), seconds_each_G(problem, 0.0, 1.0)
+    together = idle + tokens * top_k / (1 / assignment_G).sum()
+    return strongest(
+        [
+            ("busiest GPU", idle + peak_load_L * assignment_G.min()),
+            ("all GPUs", np.full(len(share_LE), together)),
+            ("weights read", idle + np.array(touched_L) / (1 / weights_G).sum()),
+        ]
     )
 
 
@@ -136,18 +129,15 @@ def seconds_each_G(problem: Problem, assignments: float, touched: float) -> Floa
 
 
 def parts_CC(problem: Problem, *, mapped: bool = True) -> list[Floats]:
-    """For 1 to C replicas, shares of an expert's assignments that touch the fewest slots under the rule; `mapped` is False for draft layers."""
+    """For 1 to C replicas, shares of an expert's assignments that touch the fewest slots under the rule;
+    `mapped` is False for draft layers.
+    """
     counts = range(1, min(problem.gpus, problem.redundant + 1) + 1)
     rule, gpus = problem.replica_rule, problem.gpus
     if rule in OWN_RANK and (mapped or rule in ("nearest", "fixed-by-source")):
         return [np.array([1 - (count - 1) / gpus] + [1 / gpus] * (count - 1)) for count in counts]
     if rule in BY_COUNT and (mapped or rule != "row-index"):
-        situation = problem.situation()
-        layer_ids = problem.model.placed_layer_ids[:1]
-        return [
-            next(
-                iter(find_rule(rule)(Placement(np.zeros((1, count)).astype(int), layer_ids, gpus), situation))
-            )[0]
-            for count in counts
-        ]
+        situation, layer_ids = problem.situation(), problem.model.placed_layer_ids[:1]
+        alone = (Placement(np.zeros((1, count)).astype(int), layer_ids, gpus) for count in counts)
+        return [next(iter(find_rule(rule)(placement, situation)))[0] for placement in alone]
     return [np.array([1.0])] * len(counts)

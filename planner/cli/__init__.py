@@ -1,23 +1,29 @@
-"""The command line: argv to values to text. Everything heavy is imported inside a command, so that `--help` is quick."""
+"""The command line: argv to values to text. Heavy imports are inside commands, so that `--help` is quick."""
 
 import click
 
 from planner import __version__
 from planner.cli.bench import bench
 from planner.cli.budget import budget
+from planner.cli.capacity import capacity
+from planner.cli.check import check
 from planner.cli.console import Commands
+from planner.cli.emit import emit
+from planner.cli.evaluate import evaluate
 from planner.cli.inputs import load, model
-from planner.cli.launching import capacity
-from planner.cli.machines import import_command, probe, topology
 from planner.cli.maps import convert
-from planner.cli.plans import check, emit, evaluate, solve, validate
+from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
+from planner.cli.solve import solve
+from planner.cli.topology import topology
+from planner.cli.validate import validate
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="moeplan")
 def main() -> None:
-    """Plan where the experts of a Mixture-of-Experts model sit on your GPUs, and check the plan by running it.
+    """Plan where the experts of a Mixture-of-Experts model sit on your GPUs, and check the plan by running
+    it.
 
     \b
     moeplan probe                                       what this machine is made of
@@ -27,21 +33,10 @@ def main() -> None:
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
 
 
-for command in (
-    topology,
-    probe,
-    import_command,
-    model,
-    load,
-    solve,
-    evaluate,
-    emit,
-    check,
-    convert,
-    validate,
-    bench,
-    record,
-    capacity,
-    budget,
-):
+COMMANDS = (
+    *(topology, probe, import_command, model, load),
+    *(solve, evaluate, emit, check, convert, validate),
+    *(bench, record, capacity, budget),
+)
+for command in COMMANDS:
     main.add_command(command)

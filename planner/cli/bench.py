@@ -5,27 +5,26 @@ from pathlib import Path
 import click
 
 from planner.base import BadInput
-from planner.cli.console import FILE, json_option, progress_bar, say
+from planner.cli.console import progress_bar, say
+from planner.cli.options import FILE, json_option, option
 
 
 @click.command()
-@click.option(
+@option(
     "--study",
     "studies",
     multiple=True,
     help="Study to run, like balance; all where none is given. Repeatable.",
 )
-@click.option(
+@option(
     "--peer",
     "peer_wheels",
     multiple=True,
     type=FILE,
     help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.",
 )
-@click.option(
-    "--repeats", type=int, default=5, show_default=True, help="Timed runs of each method; the median counts."
-)
-@click.option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
+@option("--repeats", type=int, default=5, help="Timed runs of each method; the median counts.")
+@option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")
 @json_option
 def bench(
     studies: tuple[str, ...], peer_wheels: tuple[Path, ...], repeats: int, chart: Path | None, as_json: bool
@@ -47,11 +46,8 @@ def bench(
         tables = run_bench(studies, peer_wheels, repeats, progress)
     if chart:
         write_atomic(chart, quality_chart(tables["balance"].rows))
-    say(
-        bench_tables(tables),
-        {
-            name: {"title": table.title, "rows": table.rows, "notes": table.notes}
-            for name, table in tables.items()
-        },
-        as_json,
-    )
+    value = {
+        name: {"title": table.title, "rows": table.rows, "notes": table.notes}
+        for name, table in tables.items()
+    }
+    say(bench_tables(tables), value, as_json)

@@ -4,55 +4,40 @@ from typing import Any
 
 import click
 
-from planner.cli.console import FILE, json_option, map_option, progress_bar, say
+from planner.cli.console import progress_bar, say
+from planner.cli.options import (
+    asked_machine_option,
+    ep_option,
+    held_out_option,
+    json_option,
+    kv_floor_option,
+    map_option,
+    measured_load_option,
+    model_option,
+    option,
+    step_options,
+    transport_option,
+)
 
 
 @click.command()
-@click.option("--model", "model_name", required=True, help="Catalogue name or a Hugging Face config.json.")
-@click.option(
-    "--topology",
-    "topology_text",
-    metavar="NAME[:NODES[xGPUS]]|FILE",
-    help="Machine; hgx-h100:4x2 is two GPUs of each of four nodes.",
-)
-@click.option(
-    "--load",
-    "load_files",
-    multiple=True,
-    type=FILE,
-    help="Measured load; the one shipped for the model, or an even one, where it is not given.",
-)
+@model_option
+@asked_machine_option
+@measured_load_option
 @map_option
-@click.option(
+@option(
     "--total-redundant",
     type=click.IntRange(min=0),
     required=True,
     metavar="N",
     help="Redundant experts of all layers together.",
 )
-@click.option("--ep", type=int, help="Expert-parallel size; all GPUs of the topology where it is not given.")
-@click.option("--engine", help="Engine whose replica rule and transport are used.")
-@click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
-@click.option(
-    "--tokens-per-rank",
-    type=int,
-    help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]",
-)
-@click.option("--transport", help="slot, rank, node or allgather; the engine's own where it is not given.")
-@click.option(
-    "--held-out",
-    type=float,
-    default=1 / 3,
-    show_default="1/3",
-    help="Share of the load's windows kept for judging, not for fitting.",
-)
-@click.option(
-    "--kv-floor",
-    default="0 B",
-    show_default=True,
-    metavar="SIZE",
-    help="Memory of each GPU to keep free; a fifth of it where none is given.",
-)
+@ep_option
+@option("--engine", help="Engine whose replica rule and transport are used.")
+@step_options
+@transport_option
+@held_out_option
+@kv_floor_option("Memory of each GPU to keep free; a fifth of it where none is given.")
 @json_option
 def budget(
     model_name: str,

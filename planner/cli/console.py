@@ -1,9 +1,11 @@
-"""How the command line speaks: tables or JSON on stdout, progress and faults on stderr, and the exit codes. The only module that prints."""
+"""How the command line speaks: tables or JSON on stdout, progress and faults on stderr, and the exit codes.
+
+The only module that prints.
+"""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,22 +14,6 @@ from planner.base import BadInput
 
 if TYPE_CHECKING:
     from planner.solvers import Progress
-
-FILE = click.Path(path_type=Path)
-map_option = click.option(
-    "--map",
-    "map_file",
-    type=FILE,
-    help="Plan or engine map the load was recorded under, where it counts slots and not experts.",
-)
-ranks_option = click.option(
-    "--ranks",
-    type=click.Choice(["same", "sum"]),
-    help="Load files with identical counts: same, one counter that several ranks wrote; sum, several that agree.",
-)
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables."
-)
 
 
 class Refused(click.ClickException):
@@ -55,7 +41,10 @@ class Interrupted(Refused):
 
 
 class Commands(click.Group):
-    """Turns a fault in what a person gave us into one line and exit code 2. A bug of ours keeps its traceback."""
+    """Turns a fault in what a person gave us into one line and exit code 2.
+
+    A bug of ours keeps its traceback.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -80,6 +69,12 @@ def say(text: Any, value: Any, as_json: bool) -> None:
     from rich.console import Console
 
     Console(width=width(), highlight=False, markup=False, soft_wrap=isinstance(text, str)).print(text)
+
+
+def noted(notes: Iterable[str], *written: str) -> str:
+    """Notes and the files written, a line each; a warning says so itself."""
+    told = [note if note.startswith("WARNING") else f"Note: {note}" for note in notes]
+    return "\n".join([*told, *(f"wrote {path}" for path in written)])
 
 
 def width() -> int:

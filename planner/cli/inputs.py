@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from planner.cli.console import FILE, json_option, map_option, ranks_option, say, width
+from planner.cli.console import say, width
+from planner.cli.options import FILE, json_option, map_option, option, ranks_option
 
 
 @click.group()
@@ -48,7 +49,7 @@ def load() -> None:
 
 @load.command("show")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option(
+@option(
     "--model",
     "model_name",
     required=True,

@@ -6,78 +6,54 @@ from typing import Any
 import click
 
 from planner.base import BadInput
-from planner.cli.console import FILE, json_option, progress_bar, say
+from planner.cli.console import progress_bar, say
+from planner.cli.options import FILE, device_option, json_option, option
 
 
 @click.command()
-@click.option(
+@option(
     "--text",
     "text_file",
     required=True,
     type=FILE,
     help="Text to route: a text file, or .jsonl with a prompt a line.",
 )
-@click.option(
+@option(
     "-o",
     "--output",
     type=FILE,
     metavar="TRACE.NPZ",
     help="Trace to write; `moeplan load show` and `solve --load` read it.",
 )
-@click.option(
-    "--model-path", metavar="DIR|HF_ID", help="Hugging Face model to run here, through transformers."
-)
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where --model-path runs.",
-)
-@click.option(
+@option("--model-path", metavar="DIR|HF_ID", help="Hugging Face model to run here, through transformers.")
+@device_option("Where --model-path runs.")
+@option(
     "--bytes",
     "as_bytes",
     is_flag=True,
     help="With --model-path: feed the text's bytes as tokens, for a folder without a tokenizer.",
 )
-@click.option("--server", "url", metavar="URL", help="Running server to ask instead: http://127.0.0.1:30000.")
-@click.option("--engine", help="What the server is: sglang or vllm.")
-@click.option(
-    "--model", "model_name", help="Model that the server serves: a catalogue name or a config.json."
-)
-@click.option(
-    "--new-tokens",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Tokens that the server generates for each sequence.",
-)
-@click.option(
+@option("--server", "url", metavar="URL", help="Running server to ask instead: http://127.0.0.1:30000.")
+@option("--engine", help="What the server is: sglang or vllm.")
+@option("--model", "model_name", help="Model that the server serves: a catalogue name or a config.json.")
+@option("--new-tokens", type=int, default=1, help="Tokens that the server generates for each sequence.")
+@option(
     "--dump-on-server",
     is_flag=True,
     help="SGLang: run its own recorder over the text; the server writes counts to its own disk.",
 )
-@click.option(
-    "--timeout",
-    type=float,
-    default=120.0,
-    show_default=True,
-    help="Seconds that the server may take for one answer.",
-)
-@click.option(
+@option("--timeout", type=float, default=120.0, help="Seconds that the server may take for one answer.")
+@option(
     "--api-key",
     envvar="MOEPLAN_API_KEY",
     default="",
+    show_default=False,
     help="Key of the server; better given in MOEPLAN_API_KEY.",
 )
-@click.option(
-    "--sequence-characters",
-    type=int,
-    default=2000,
-    show_default=True,
-    help="Longest sequence that a text file is cut into.",
+@option(
+    "--sequence-characters", type=int, default=2000, help="Longest sequence that a text file is cut into."
 )
-@click.option("--sequences", type=int, help="Record the first N sequences only.")
+@option("--sequences", type=int, help="Record the first N sequences only.")
 @json_option
 def record(
     text_file: Path,
@@ -91,7 +67,8 @@ def record(
 
     Example: moeplan record --model-path ./OLMoE-1B-7B --text requests.jsonl -o trace.npz
 
-    Example: moeplan record --server http://127.0.0.1:30000 --engine sglang --model deepseek-v3 --text requests.jsonl -o trace.npz
+    Example: moeplan record --server http://127.0.0.1:30000 --engine sglang --model deepseek-v3
+    --text requests.jsonl -o trace.npz
     """
     from probes.routing.prompts import read_prompts
 
@@ -105,9 +82,14 @@ def record(
     assert output is not None
     trace = _from_model(prompts, flags) if flags["model_path"] else _from_server(prompts, flags)
     write_trace(trace, output)
+    _show(trace, output, as_json)
+
+
+def _show(trace: Any, output: Path, as_json: bool) -> None:
     told, layers = trace.to_dict(), len(trace.model.moe_layer_ids)
+    sizes = f"{told['sequences']} sequences, {told['tokens']:,} tokens, {layers} MoE layers"
     lines = [
-        f"{told['model']}: {told['sequences']} sequences, {told['tokens']:,} tokens, {layers} MoE layers, {told['top_k']} of {told['experts']} experts",
+        f"{told['model']}: {sizes}, {told['top_k']} of {told['experts']} experts",
         *(f"Note: {note}" for note in trace.notes),
         f"wrote {output}",
     ]
@@ -116,29 +98,38 @@ def record(
 
 def _check(output: Path | None, flags: dict[str, Any]) -> None:
     """Which of the command's three forms is meant, before anything is read or loaded."""
-    if (flags["model_path"] is None) == (flags["url"] is None):
-        raise BadInput("give --model-path to run a model here, or --server to ask a running one; one of them")
-    if flags["url"] is None and (
-        flags["engine"] or flags["model_name"] or flags["dump_on_server"] or flags["new_tokens"] != 1
-    ):
-        raise BadInput("--engine, --model, --new-tokens and --dump-on-server belong to --server")
-    if flags["url"] is not None and flags["as_bytes"]:
-        raise BadInput("--bytes belongs to --model-path; a server has its own tokenizer")
-    if flags["url"] is not None and flags["engine"] is None:
-        raise BadInput("--server needs --engine sglang or vllm")
+    _check_source(flags)
     if flags["dump_on_server"]:
         if flags["engine"] != "sglang" or output is not None:
-            raise BadInput(
-                "--dump-on-server is for --engine sglang, without -o: the server writes the files to its own disk"
-            )
-    elif output is None or output.suffix.lower() != ".npz":
-        raise BadInput(f"-o {output or ''}: name the trace to write, ending in .npz")
-    elif not output.parent.is_dir():  # told now, not after hours of recording
-        raise BadInput(f"{output}: the folder {output.parent} is not there; make it first")
-    elif flags["url"] is not None and flags["model_name"] is None:
+            where = "the server writes the files to its own disk"
+            raise BadInput(f"--dump-on-server is for --engine sglang, without -o: {where}")
+        return
+    _check_output(output)
+    if flags["url"] is not None and flags["model_name"] is None:
         raise BadInput(
-            "--server needs --model, the model that it serves: a catalogue name (moeplan model list) or its config.json"
+            "--server needs --model, the model that it serves: "
+            "a catalogue name (moeplan model list) or its config.json"
         )
+
+
+def _check_source(flags: dict[str, Any]) -> None:
+    """A model here or a server, and no flag of the other."""
+    here, of_server = flags["url"] is None, ("engine", "model_name", "dump_on_server")
+    if here == (flags["model_path"] is None):
+        raise BadInput("give --model-path to run a model here, or --server to ask a running one; one of them")
+    if here and (any(flags[name] for name in of_server) or flags["new_tokens"] != 1):
+        raise BadInput("--engine, --model, --new-tokens and --dump-on-server belong to --server")
+    if not here and flags["as_bytes"]:
+        raise BadInput("--bytes belongs to --model-path; a server has its own tokenizer")
+    if not here and flags["engine"] is None:
+        raise BadInput("--server needs --engine sglang or vllm")
+
+
+def _check_output(output: Path | None) -> None:
+    if output is None or output.suffix.lower() != ".npz":
+        raise BadInput(f"-o {output or ''}: name the trace to write, ending in .npz")
+    if not output.parent.is_dir():  # told now, not after hours of recording
+        raise BadInput(f"{output}: the folder {output.parent} is not there; make it first")
 
 
 def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
@@ -147,14 +138,8 @@ def _from_model(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
 
     loaded = load_model(flags["model_path"], flags["device"], as_bytes=flags["as_bytes"])
     with progress_bar("record") as progress:
-        return record_routing(
-            loaded.module,
-            loaded.spec,
-            encode_all(loaded, prompts),
-            flags["model_path"],
-            loaded.notes,
-            progress,
-        )
+        ids, path = encode_all(loaded, prompts), flags["model_path"]
+        return record_routing(loaded.module, loaded.spec, ids, path, loaded.notes, progress)
 
 
 def _from_server(prompts: tuple[str, ...], flags: dict[str, Any]) -> Any:
@@ -172,11 +157,11 @@ def _dump(prompts: tuple[str, ...], as_json: bool, flags: dict[str, Any]) -> Non
     from probes.routing.web import Server
 
     with progress_bar("record") as progress:
-        mode = dump_on_sglang(
-            Server(flags["url"], flags["timeout"], flags["api_key"]), prompts, flags["new_tokens"], progress
-        )
+        server = Server(flags["url"], flags["timeout"], flags["api_key"])
+        mode = dump_on_sglang(server, prompts, flags["new_tokens"], progress)
     text = (
-        f"the server's recorder (mode {mode}) saw {len(prompts)} sequences and was dumped: look on the server's machine for "
-        "expert_distribution_recorder_*.pt in SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR (default /tmp)"
+        f"the server's recorder (mode {mode}) saw {len(prompts)} sequences and was dumped: "
+        "look on the server's machine for expert_distribution_recorder_*.pt "
+        "in SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR (default /tmp)"
     )
     say(text, {"mode": mode, "sequences": len(prompts)}, as_json)

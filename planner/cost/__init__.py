@@ -1,7 +1,9 @@
 """Cost: predicted seconds, bytes and memory of a placement. Expectations, not one draw."""
 
 from planner.cost.coactivation import remote_places_L
+from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
+from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, Loss, after_loss
 from planner.cost.memory import ledger, memory_notes, within_floor
 from planner.cost.over_windows import (
@@ -12,18 +14,13 @@ from planner.cost.over_windows import (
     objective_seconds_L,
     windows_of,
 )
+from planner.cost.phase import efficiency_R
+from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.cost.resplit import BestSplit, best_split
-from planner.cost.step import Cost, StepParts, compute_seconds_G, cost, efficiency_R
-from planner.cost.traffic import (
-    TRACED_TOKENS,
-    Floats,
-    Routing,
-    inclusion_E,
-    message_bytes,
-    messages_GG,
-    units,
-)
+from planner.cost.routing import Floats, Routing, inclusion_E
+from planner.cost.step import cost
+from planner.cost.traffic import message_bytes, messages_GG, units
 
 __all__ = [
     "COMBINE",

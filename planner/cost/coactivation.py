@@ -1,6 +1,9 @@
-"""Co-activation, judged: how many other places (nodes) a token of a trace has to reach, under the replica rule that the engine follows.
+"""Co-activation, judged: how many other places (nodes) a token of a trace has to reach.
 
-Shapes: S ways to choose replicas (source ranks, or rows of a batch), G GPUs, N places, E experts, P slots, T tokens, K = top_k, L layers.
+It follows the replica rule of the engine.
+
+Shapes: S ways to choose replicas (source ranks, or rows of a batch), G GPUs, N places, E experts, P slots, T
+tokens, K = top_k, L layers.
 """
 
 from collections.abc import Iterator
@@ -17,18 +20,20 @@ from planner.replica import CHOICES, find_rule
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BY_ROW = (
-    "hashed",
-    "row-index",
-)  # rules that pick by the token's row in the batch alone: all experts of a token pick alike
+# rules that pick by the token's row in the batch alone: all experts of a token pick alike
+BY_ROW = ("hashed", "row-index")
+
+Way = tuple[Floats, Ints, float]  # share_P, the ranks that share slots so, their share of the tokens
 
 
 def remote_places_L(
     problem: Problem, placement: Placement, load: LoadProfile | None = None, place_G: Ints | None = None
 ) -> Floats:
-    """Expected places other than its own that a token's experts are served at, per layer, over all tokens of the trace and all source ranks.
+    """Expected places other than its own that a token's experts are served at, per layer, over all tokens of
+    the trace and all source ranks.
 
-    Places are nodes, or those of `place_G`. Layers that the trace lacks are NaN. BadInput where the load has no trace.
+    Places are nodes, or those of `place_G`. Layers that the trace lacks are NaN. BadInput where the load has
+    no trace.
     """
     load = load or problem.load
     if load.trace is None:
@@ -47,10 +52,8 @@ def remote_places_L(
     return found_L
 
 
-def _shares(
-    problem: Problem, placement: Placement, load: LoadProfile
-) -> Iterator[list[tuple[Floats, Ints, float]]]:
-    """For every layer the distinct ways to share slots: (share_P, ranks that use it, share of the tokens)."""
+def _shares(problem: Problem, placement: Placement, load: LoadProfile) -> Iterator[list[Way]]:
+    """For every layer the distinct ways to share slots."""
     gpus = problem.gpus
     if problem.replica_rule in BY_ROW:
         for expert_P in placement.expert_LP:
@@ -68,26 +71,22 @@ def _shares(
         ]
 
 
-def _by_row(problem: Problem, expert_P: Ints) -> list[tuple[Floats, Ints, float]]:
-    """Each row of a batch has one slot for every expert, the same for all experts with as many replicas; rows that pick alike are taken together."""
-    gpus, experts = problem.gpus, problem.model.experts
-    ranks = range(gpus) if problem.replica_rule == "row-index" else range(1)
-    all_RE = np.tile(np.arange(experts), (problem.workload.tokens_per_rank, 1))
-    found: list[tuple[Floats, Ints, float]] = []
-    for rank in ranks:
+def _by_row(problem: Problem, expert_P: Ints) -> list[Way]:
+    """Each row of a batch has one slot for every expert, the same for all experts with as many replicas; rows
+    that pick alike are taken together.
+    """
+    gpus, choose = problem.gpus, CHOICES[problem.replica_rule]
+    groups = np.arange(gpus).reshape(-1, 1 if problem.replica_rule == "row-index" else gpus)
+    all_RE = np.tile(np.arange(problem.model.experts), (problem.workload.tokens_per_rank, 1))
+    found: list[Way] = []
+    for ranks_G in groups:  # ranks that choose alike
         slots_DE, count_D = np.unique(
-            CHOICES[problem.replica_rule](all_RE, expert_P, rank, gpus), axis=0, return_counts=True
+            choose(all_RE, expert_P, int(ranks_G[0]), gpus), axis=0, return_counts=True
         )
         for slots_E, count in zip(slots_DE, count_D, strict=True):
             share_P = np.zeros(len(expert_P))
             share_P[slots_E] = 1.0
-            found.append(
-                (
-                    share_P,
-                    np.arange(gpus) if len(ranks) == 1 else np.array([rank]),
-                    count / len(all_RE) / len(ranks),
-                )
-            )
+            found.append((share_P, ranks_G, count / len(all_RE) / len(groups)))
     return found
 
 

@@ -1,4 +1,7 @@
-"""Constants of the cost model, each with where it came from. A measurement of the cluster replaces them; until then plans call them what they are."""
+"""Constants of the cost model, each with where it came from.
+
+A measurement of the cluster replaces them; until then plans call them what they are.
+"""
 
 from dataclasses import dataclass
 from math import log2
@@ -7,7 +10,10 @@ FITTED_SLOT = (
     "fitted to H100 low-latency DeepEP, 1 to 8 nodes (figures of aiconfigurator-core 0.12.0, Apache-2.0); "
     "leaving one node count out, mean error 3-6 % for dispatch, 4-15 % for combine"
 )
-FITTED_COMPUTE = "fitted to H100 FP8 grouped GEMM (figures of aiconfigurator-core 0.12.0, Apache-2.0), 21 % mean error; other GPUs: same shares assumed"
+FITTED_COMPUTE = (
+    "fitted to H100 FP8 grouped GEMM (figures of aiconfigurator-core 0.12.0, Apache-2.0), 21 % mean error; "
+    "other GPUs: same shares assumed"
+)
 ASSUMED_NORMAL = (
     "assumed: start-up of H100 one-node DeepEP normal mode; 75 % of NVLink and 85 % of NIC line rate"
 )
@@ -15,7 +21,9 @@ ASSUMED_NORMAL = (
 
 @dataclass(frozen=True)
 class PhaseConstants:
-    """One direction of a transport: seconds = max(fixed + per_doubling · log2(ranks), 0) + max over resources of bytes / (rate · efficiency)."""
+    """One direction of a transport: seconds = max(fixed + per_doubling · log2(ranks), 0) + max over resources
+    of bytes / (rate · efficiency).
+    """
 
     fixed_seconds: float
     seconds_per_doubling: float
@@ -34,7 +42,9 @@ class PhaseConstants:
 
 @dataclass(frozen=True)
 class ComputeConstants:
-    """Expert compute: seconds = fixed + max(operations / (peak · share), touched weight bytes / (bandwidth · share))."""
+    """Expert compute: seconds = fixed + max(operations / (peak · share), touched weight bytes / (bandwidth ·
+    share)).
+    """
 
     fixed_seconds: float
     flops_efficiency: float

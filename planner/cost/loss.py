@@ -1,6 +1,7 @@
-"""After a loss: what a step of the GPUs that are left is predicted to cost, over the losses that a plan is asked to survive.
+"""After a loss: what a step of the GPUs that are left is predicted to cost.
 
-The surviving replicas of an expert share its load evenly, every surviving rank brings as many tokens as before, and nothing is re-planned.
+It is looked at over the losses that a plan is asked to survive. The surviving replicas of an expert share its
+load evenly, every surviving rank brings as many tokens as before, and nothing is re-planned.
 
 Shapes: L layers, E experts, P slots, G GPUs, K losses.
 """
@@ -18,9 +19,7 @@ from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets
 
 LOSS_WORK = 80_000_000  # slots looked at over all losses and layers: a few seconds
-MOST_TIMED = (
-    32  # losses whose step is predicted: the worst balanced, a quarter of them, and others evenly spaced
-)
+MOST_TIMED = 32  # losses whose step is predicted: a quarter the worst balanced, the others evenly spaced
 TIMED_WORK = 500_000_000  # cells of traffic matrices that these predictions may take
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +36,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class AfterLoss:
-    """What was found over the losses. `whole` is before any; balance was looked at for `losses` of `possible` sets, seconds were predicted for `timed`."""
+    """What was found over the losses.
+
+    `whole` is before any; balance was looked at for `losses` of `possible` sets, seconds were predicted for
+    `timed`.
+    """
 
     survive: Survival
     held_out: bool
@@ -60,23 +63,21 @@ class AfterLoss:
 def after_loss(
     problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None
 ) -> AfterLoss:
-    """The worst and mean cost after the losses, on `load` (held out) or the problem's own. The placement must survive them."""
+    """The worst and mean cost after the losses, on `load` (held out) or the problem's own.
+
+    The placement must survive them.
+    """
     possible = _count(survive, problem)
     told = _told(problem, load or problem.load, placement)
     sets = _losses(problem, survive, possible, told)
     balance_K = np.array([_balance(told, lost) for lost in sets])
-    even = replace(
-        problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0
-    )  # what is left promises nothing
+    # what is left promises nothing
+    even = replace(problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0)
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
-    spaced = sorted(
-        {int(k) for k in np.linspace(0, len(sets) - 1, len(sets) if len(sets) <= most else most - most // 4)}
-    )
-    timed = {
-        k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in sorted({*worst, *spaced})
-    }
-    slowest = max(timed, key=lambda k: (timed[k].total_seconds, -k))
+    spaced = _spaced(len(sets), most)
+    looked_at = sorted({*worst, *spaced})
+    timed = {k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in looked_at}
     return AfterLoss(
         survive=survive,
         held_out=load is not None,
@@ -85,22 +86,25 @@ def after_loss(
         timed=len(timed),
         whole=_timed(even, placement, (), load, _balance(told, ())),
         worst_balance=timed[worst[0]],
-        slowest=timed[slowest],
+        slowest=timed[max(timed, key=lambda k: (timed[k].total_seconds, -k))],
         mean_max_over_mean=float(balance_K.mean()),
         mean_seconds=float(np.mean([timed[k].total_seconds for k in spaced])),
         mean_tokens_per_s=float(np.mean([timed[k].tokens_per_s for k in spaced])),
     )
 
 
+def _spaced(losses: int, most: int) -> list[int]:
+    """All losses, or as many as the worst ones leave time for, evenly spaced."""
+    count = losses if losses <= most else most - most // 4
+    return sorted({int(k) for k in np.linspace(0, losses - 1, count)})
+
+
 def surviving(placement: Placement, lost: tuple[int, ...]) -> Placement:
     """The placement on the GPUs that are left, ranks closed up."""
     alive_G = np.ones(placement.gpus, dtype=bool)
     alive_G[list(lost)] = False
-    return Placement(
-        placement.expert_LP[:, np.repeat(alive_G, placement.slots_per_gpu)],
-        placement.layer_ids,
-        int(alive_G.sum()),
-    )
+    alive_P = np.repeat(alive_G, placement.slots_per_gpu)
+    return Placement(placement.expert_LP[:, alive_P], placement.layer_ids, int(alive_G.sum()))
 
 
 def _count(survive: Survival, problem: Problem) -> int:
@@ -109,7 +113,10 @@ def _count(survive: Survival, problem: Problem) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """The layers with a signal, unless there are none: the others are no part of any balance figure. `speed_G` as a Problem has it."""
+    """The layers with a signal, unless there are none: the others are no part of any balance figure.
+
+    `speed_G` as a Problem has it.
+    """
 
     shares_LE: Floats
     placement: Placement
@@ -119,27 +126,22 @@ class _Told:
 def _told(problem: Problem, load: LoadProfile, placement: Placement) -> _Told:
     told_L = load.total_LE.any(axis=1)
     rows = np.flatnonzero(told_L | ~told_L.any())
-    some = replace(
-        placement,
-        expert_LP=placement.expert_LP[rows],
-        layer_ids=tuple(placement.layer_ids[row] for row in rows),
-    )
-    return _Told(
-        load.shares_LE[rows], some, np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
-    )
+    layer_ids = tuple(placement.layer_ids[row] for row in rows)
+    some = replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=layer_ids)
+    speed_G = np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
+    return _Told(load.shares_LE[rows], some, speed_G)
 
 
 def _losses(problem: Problem, survive: Survival, possible: int, told: _Told) -> list[tuple[int, ...]]:
-    """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample (seed 0), in order."""
+    """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample
+    (seed 0), in order.
+    """
     affordable = max(LOSS_WORK // told.placement.expert_LP.size, 16)
     if possible <= affordable:
         return list(islice(loss_sets(survive, problem.node_G), possible))
     draw = np.random.default_rng(0)
-    found = {
-        tuple(sorted(draw.choice(problem.gpus, survive.gpus, replace=False).tolist()))
-        for _ in range(affordable)
-    }
-    return sorted({*found, _greedy_worst(told, survive.gpus)})
+    drawn = (draw.choice(problem.gpus, survive.gpus, replace=False) for _ in range(affordable))
+    return sorted({*(tuple(sorted(lost_G.tolist())) for lost_G in drawn), _greedy_worst(told, survive.gpus)})
 
 
 def _greedy_worst(told: _Told, gpus: int) -> tuple[int, ...]:
@@ -152,7 +154,9 @@ def _greedy_worst(told: _Told, gpus: int) -> tuple[int, ...]:
 
 
 def _balance(told: _Told, lost: tuple[int, ...]) -> float:
-    """max/mean of the survivors: busiest GPUs (load over speed) summed over layers, over what perfect balance would be."""
+    """max/mean of the survivors: busiest GPUs (load over speed) summed over layers, over what perfect balance
+    would be.
+    """
     left = surviving(told.placement, lost)
     replicas_LE = left.replicas_LE(told.shares_LE.shape[1])
     value_LP = np.take_along_axis(told.shares_LE / np.maximum(replicas_LE, 1), left.expert_LP, axis=1)

@@ -1,7 +1,9 @@
-"""Where the memory of a GPU goes: expert slots exactly; other weights, all-to-all and transfer buffers as far as sources tell. The rest is for the KV cache.
+"""Where the memory of a GPU goes: weights, buffers, and the rest for the KV cache.
 
-Sources: DeepEP csrc/config.hpp (030cdf0) for the low-latency buffer; vLLM 0.33.0 for its own 1 GiB buffers and its transfer buffer, SGLang 0.5.23 for what it
-asks DeepEP for; read, not run. Everything else is assumed, and says so.
+Expert slots are exact; other weights, all-to-all and transfer buffers go as far as sources tell. Sources:
+DeepEP csrc/config.hpp (030cdf0) for the low-latency buffer; vLLM 0.33.0 for its own 1 GiB buffers and its
+transfer buffer, SGLang 0.5.23 for what it asks DeepEP for; read, not run. Everything else is assumed, and
+says so.
 """
 
 from collections.abc import Callable
@@ -12,7 +14,8 @@ from planner.problem import Problem
 
 ProblemOfR = Callable[[int], Problem]
 
-ATTENTION_SQUARES = 4  # attention weights of a layer over hidden^2, as queries, keys, values and output of one width have; MLA and GQA are near it
+# attention weights of a layer over hidden^2: queries, keys, values, output of one width; MLA and GQA are near
+ATTENTION_SQUARES = 4
 DENSE_SQUARES = 8  # of a dense layer's feed-forward
 VOCABULARY = 128 * 1024  # tokens, embedded once and projected once, in bf16
 SGLANG_TOKENS = 128  # fewest tokens a rank that SGLang sizes the low-latency buffer for
@@ -47,14 +50,11 @@ def ledger(problem: Problem, engine: str | None) -> Ledger:
     """What lies on each GPU; all hold as much, so the one with least memory keeps least."""
     gpu = int(problem.free_bytes_G.argmin())
     needed = -(-problem.model.experts // problem.gpus)
+    by_thumb = "assumed: attention, dense layers and embeddings by rule of thumb, whole on every GPU"
     lines = (
         Line("expert_weights", needed * problem.slot_bytes, "exact"),
         Line("replica", (problem.slots_per_gpu - needed) * problem.slot_bytes, "exact"),
-        Line(
-            "other_weights",
-            _other_weights(problem),
-            "assumed: attention, dense layers and embeddings by rule of thumb, whole on every GPU",
-        ),
+        Line("other_weights", _other_weights(problem), by_thumb),
         _all_to_all(problem, engine),
         _transfer(problem, engine),
     )
@@ -62,7 +62,10 @@ def ledger(problem: Problem, engine: str | None) -> Ledger:
 
 
 def within_floor(problem_of: ProblemOfR, engine: str | None) -> ProblemOfR:
-    """The same question, Infeasible where the ledger leaves less than the floor asked for. Without a floor nothing is refused by what is assumed."""
+    """The same question, Infeasible where the ledger leaves less than the floor asked for.
+
+    Without a floor nothing is refused by what is assumed.
+    """
 
     def resolve(redundant: int) -> Problem:
         problem = problem_of(redundant)
@@ -74,16 +77,16 @@ def within_floor(problem_of: ProblemOfR, engine: str | None) -> ProblemOfR:
 
 
 def memory_notes(problem: Problem, engine: str | None) -> tuple[str, ...]:
-    left = ledger(problem, engine).kv_left_bytes
-    if left >= 0:
+    missing = -ledger(problem, engine).kv_left_bytes
+    if missing <= 0:
         return ()
-    return (
-        f"WARNING: the memory of a GPU is {-left / 1e9:.1f} GB too small for weights and buffers (other weights and some buffers are assumed)",
-    )
+    what = f"the memory of a GPU is {missing / 1e9:.1f} GB too small for weights and buffers"
+    return (f"WARNING: {what} (other weights and some buffers are assumed)",)
 
 
 def low_latency_bytes(tokens: int, hidden: int, slots: int) -> int:
-    """DeepEP's low-latency buffer of one rank: two send and two receive buffers with a message for each slot and token, and their signals.
+    """DeepEP's low-latency buffer of one rank: two send and two receive buffers with a message for each slot
+    and token, and their signals.
 
     >>> low_latency_bytes(128, 7168, 288) / 1e9  # DeepSeek-V3 with 32 redundant experts
     2.146961792
@@ -99,47 +102,36 @@ def low_latency_bytes(tokens: int, hidden: int, slots: int) -> int:
 def _other_weights(problem: Problem) -> float:
     model = problem.model
     element = 1.0 if model.weight_dtype == "fp8" else 2.0
-    squares = ATTENTION_SQUARES * (model.layers + len(model.draft_layer_ids)) + DENSE_SQUARES * (
-        model.layers - len(model.moe_layer_ids)
-    )
+    attention = ATTENTION_SQUARES * (model.layers + len(model.draft_layer_ids))
+    dense = DENSE_SQUARES * (model.layers - len(model.moe_layer_ids))
     shared = model.shared_experts * model.expert_bytes * len(model.placed_layer_ids)
-    return squares * model.hidden**2 * element + shared + 2 * VOCABULARY * model.hidden * 2.0
+    return (attention + dense) * model.hidden**2 * element + shared + 2 * VOCABULARY * model.hidden * 2.0
 
 
 def _all_to_all(problem: Problem, engine: str | None) -> Line:
     """The buffers of the transport, which the engine allocates once for all layers."""
-    workload, model, slots = problem.workload, problem.model, problem.slots
-    if workload.transport == "slot":
-        tokens = (
-            max(workload.tokens_per_rank, SGLANG_TOKENS) if engine == "sglang" else workload.tokens_per_rank
-        )
+    transport, tokens = problem.workload.transport, problem.workload.tokens_per_rank
+    width = problem.model.dispatch_width
+    if transport == "slot":
+        tokens = max(tokens, SGLANG_TOKENS) if engine == "sglang" else tokens
         beside = NVLINK_BUFFER if engine == "vllm" else 0
         known = "read" if engine in ("sglang", "vllm") else "assumed"
-        return Line(
-            "all_to_all",
-            low_latency_bytes(tokens, model.dispatch_width, slots) + beside,
-            f"{known}: DeepEP low latency for {tokens} tokens a rank",
-        )
-    if workload.transport in ("rank", "node"):
-        network = RDMA_BUFFER if workload.transport == "node" else 0
+        basis = f"{known}: DeepEP low latency for {tokens} tokens a rank"
+        return Line("all_to_all", low_latency_bytes(tokens, width, problem.slots) + beside, basis)
+    if transport in ("rank", "node"):
+        network = RDMA_BUFFER if transport == "node" else 0
         known = "read" if engine == "vllm" else "assumed"
-        return Line(
-            "all_to_all",
-            float(NVLINK_BUFFER + network),
-            f"{known}: 1 GiB for NVLink{', 1 GiB for the network' if network else ''}",
-        )
-    gathered = 2 * problem.gpus * workload.tokens_per_rank * model.dispatch_width * 2.0
+        basis = f"{known}: 1 GiB for NVLink{', 1 GiB for the network' if network else ''}"
+        return Line("all_to_all", float(NVLINK_BUFFER + network), basis)
+    gathered = 2 * problem.gpus * tokens * width * 2.0
     return Line("all_to_all", gathered, "assumed: every rank's tokens in bf16, in and out")
 
 
 def _transfer(problem: Problem, engine: str | None) -> Line:
-    if engine in MOVING:
-        return Line(
-            "transfer",
-            problem.slots_per_gpu * problem.model.expert_bytes,
-            "read: one layer's slots, to move weights through",
-        )
-    return Line("transfer", 0.0, "read: the plan is loaded once, no weight is moved")
+    if engine not in MOVING:
+        return Line("transfer", 0.0, "read: the plan is loaded once, no weight is moved")
+    layer_bytes = problem.slots_per_gpu * problem.model.expert_bytes
+    return Line("transfer", layer_bytes, "read: one layer's slots, to move weights through")
 
 
 def _too_little(problem: Problem, engine: str | None) -> str:
@@ -149,18 +141,21 @@ def _too_little(problem: Problem, engine: str | None) -> str:
         for line in found.lines
         if line.size_bytes
     )
+    return (
+        f"GPU {found.gpu} of {found.memory_bytes / 1e9:.1f} GB keeps {found.kv_left_bytes / 1e9:.1f} GB "
+        f"for the KV cache beside {held}; "
+        f"less than the floor of {problem.kv_floor_bytes / 1e9:.1f} GB: {_way_out(problem, engine)}"
+    )
+
+
+def _way_out(problem: Problem, engine: str | None) -> str:
+    """The most redundant experts that leave the floor free, or why there are none."""
     least = -problem.model.experts % problem.gpus
-    way = "no number of redundant experts fits: use more GPUs, or a lower floor"
     for redundant in range(problem.redundant - problem.gpus, least - 1, -problem.gpus):
         try:
             fewer = replace(problem, slots_per_gpu=(problem.model.experts + redundant) // problem.gpus)
         except Infeasible as limit:  # of what else is asked; fewer still are no better
-            way = f"use more GPUs or a lower floor, for fewer redundant experts do not do: {limit}"
-            break
+            return f"use more GPUs or a lower floor, for fewer redundant experts do not do: {limit}"
         if ledger(fewer, engine).kv_left_bytes >= problem.kv_floor_bytes:
-            way = f"--redundant {redundant} would fit"
-            break
-    return (
-        f"GPU {found.gpu} of {found.memory_bytes / 1e9:.1f} GB keeps {found.kv_left_bytes / 1e9:.1f} GB for the KV cache beside {held}; "
-        f"less than the floor of {problem.kv_floor_bytes / 1e9:.1f} GB: {way}"
-    )
+            return f"--redundant {redundant} would fit"
+    return "no number of redundant experts fits: use more GPUs, or a lower floor"

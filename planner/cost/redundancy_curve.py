@@ -1,10 +1,9 @@
-"""The curve over R: what each number of redundant experts is predicted to gain and to take, and the rule that picks one.
+"""The curve over R: what each number of redundant experts gains and takes, and which one is chosen.
 
 Shapes: L layers.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,10 @@ PATIENCE = 3  # points in a row without a gain, and the curve ends
 
 @dataclass(frozen=True, eq=False)
 class CurvePoint:
-    """One R, as the method that searched it places it. Seconds per layer and step; bytes on each GPU, the least free one where GPUs differ."""
+    """One R, as the method that searched it places it.
+
+    Seconds per layer and step; bytes on each GPU, the least free one where GPUs differ.
+    """
 
     redundant: int
     slots_per_gpu: int
@@ -34,24 +36,15 @@ class CurvePoint:
     def held_out_seconds(self) -> float | None:
         return None if self.held_out_seconds_L is None else float(self.held_out_seconds_L.sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "redundant": self.redundant,
-            "slots_per_gpu": self.slots_per_gpu,
-            "fitted_seconds": self.fitted_seconds,
-            "held_out_seconds": self.held_out_seconds,
-            "max_over_mean": self.max_over_mean,
-            "weights_bytes": self.weights_bytes,
-            "free_bytes": self.free_bytes,
-        }
-
 
 def chosen(curve: tuple[CurvePoint, ...]) -> CurvePoint:
-    """The fewest replicas within TOLERANCE of the best fitted step. Held-out load has no say, so that it can judge the plan."""
+    """The fewest replicas within TOLERANCE of the best fitted step.
+
+    Held-out load has no say, so that it can judge the plan.
+    """
     within = min(point.fitted_seconds for point in curve) * (1 + TOLERANCE)
-    return min(
-        (point for point in curve if point.fitted_seconds <= within), key=lambda point: point.redundant
-    )
+    good = (point for point in curve if point.fitted_seconds <= within)
+    return min(good, key=lambda point: point.redundant)
 
 
 def levelled_off(curve: tuple[CurvePoint, ...]) -> bool:

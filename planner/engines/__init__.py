@@ -1,10 +1,17 @@
-"""Serving engines: what each accepts, how it picks replicas, which map and which flags it loads. One file an engine."""
+"""Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.script import command_line
-from planner.engines.registry import default_placement, engine_names, find_engine, find_format, map_formats
+from planner.engines.registry import (
+    default_placement,
+    engine_names,
+    find_engine,
+    find_format,
+    map_formats,
+    plugin_engines,
+)
 
 __all__ = [
     "Emission",
@@ -19,4 +26,5 @@ __all__ = [
     "find_format",
     "gpus_per_node",
     "map_formats",
+    "plugin_engines",
 ]

@@ -1,9 +1,9 @@
-"""The engines and map formats of this room, by name. Each is a file of its own; adding one touches no other."""
+"""The engines and map formats of this room, by name. Each is a module; a new one touches no other file."""
 
 from typing import cast
 
 from planner.base import find_named, modules_with
-from planner.engines.common.interface import Engine, MapFormat
+from planner.engines.common.interface import Engine, MapFormat, PluginEngine
 from planner.engines.common.layout import cyclic_placement
 from planner.placement import Placement
 from planner.problem import Problem
@@ -18,6 +18,13 @@ def engine_names() -> tuple[str, ...]:
 
 def find_engine(name: str) -> Engine:
     return find_named(name, _engines(), "engine")
+
+
+def plugin_engines() -> dict[str, PluginEngine]:
+    """By name, the engines that a plugin can make serve a plan's placement."""
+    engines = _engines()
+    with_plugin = [name for name in sorted(engines) if hasattr(engines[name], "emit_with_plugin")]
+    return {name: cast("PluginEngine", engines[name]) for name in with_plugin}
 
 
 def map_formats() -> tuple[str, ...]:

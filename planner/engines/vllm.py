@@ -1,9 +1,10 @@
-"""vLLM 0.33.0. It reads no map file: the flags reserve the redundant slots, and vLLM's own balancer fills them.
+"""vLLM 0.33.0. It reads no map file: flags reserve the redundant slots, and vLLM's own balancer fills them.
 
 The rules were read in its wheel; tests/engines holds the flags against its own parser.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from planner.base import BadInput
@@ -21,41 +22,24 @@ from planner.topology import Topology
 NAME = "vllm"
 TITLE = "vLLM"
 VERSION = "0.33.0"
-REPLICA_RULE = (
-    "hashed"  # by the token's row: 1/n over many tokens, but one token a rank always takes the first replica
-)
+# By the token's row: 1/n over many tokens, but one token a rank always takes the first replica.
+REPLICA_RULE = "hashed"
+ACCELERATOR = "nvidia"
+DRAFT_IS_OPTIONAL = False
 MOST_REDUNDANT = 1023
 GATHER = "allgather_reducescatter"  # vLLM's default all-to-all backend
-STEP_INTERVAL = (
-    3000  # forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it
-)
+# Forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it.
+STEP_INTERVAL = 3000
 RELEASES = (Release("0.33.0", "its wheel, read; flags and plugin run on a CPU: no release reads a map file"),)
 
-BALANCED = frozenset(
-    {  # model_type of the classes that are a MixtureOfExperts and count their MoE layers: for the others (kimi_k3, mimo_v2_flash) vLLM ignores its EPLB flags
-        *(
-            "deepseek_v2",
-            "deepseek_v3",
-            "deepseek_v32",
-            "deepseek_v4",
-            "kimi_k2",
-            "kimi_k25",
-            "glm4_moe",
-            "glm4_moe_lite",
-            "glm_moe_dsa",
-        ),
-        *("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
-        *(
-            "ernie4_5_moe",
-            "gemma4",
-            "gemma4_text",
-            "llama4",
-            "llama4_text",
-            "mixtral",
-            "nemotron_h",
-            "step3p5",
-        ),
-    }
+# model_type of the classes that are a MixtureOfExperts and count their MoE layers: for the others (kimi_k3,
+# mimo_v2_flash) vLLM ignores its EPLB flags.
+BALANCED = frozenset[str]().union(
+    ("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25"),
+    ("glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
+    ("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe", "qwen3_vl_moe_text"),
+    ("gemma4", "gemma4_text", "llama4", "llama4_text"),
+    ("ernie4_5_moe", "mixtral", "nemotron_h", "step3p5"),
 )
 
 
@@ -78,6 +62,10 @@ def reads_map(model: ModelSpec) -> bool:
     return False
 
 
+def plugin_serves(model: ModelSpec) -> bool:
+    return model.architecture in BALANCED
+
+
 def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     return cyclic_placement(model, gpus, redundant)
 
@@ -90,39 +78,35 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
     found, redundant = [], slots - model.experts
     if redundant > MOST_REDUNDANT:
-        found.append(
-            Violation("redundant", f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}")
-        )
+        text = f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}"
+        found.append(Violation("redundant", text))
     if redundant and model.architecture not in BALANCED:
-        text = f"vLLM {VERSION} has no expert balancer for {model.architecture}, and redundant experts only with it; use --redundant 0"
+        none = f"vLLM {VERSION} has no expert balancer for {model.architecture}"
+        text = f"{none}, and redundant experts only with it; use --redundant 0"
         found.append(Violation("redundant", text))
     return found
 
 
-def emit(
-    placement: Placement,
-    problem: Problem,
-    model_path: str,
-    version: str | None = None,
-    *,
-    plugin: bool = False,
-) -> Emission:
-    """The launch script: there is no file that vLLM 0.33.0 would load. With `plugin` also the package that makes its balancer return the plan's map."""
+def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+    """The launch script: there is no file that vLLM 0.33.0 would load."""
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
-    plugin_files = _plugin_files(placement, problem) if plugin else {}
-    notes += vllm_plugin.notes(STEP_INTERVAL) if plugin else (f"WARNING: {_ignored(problem)}",)
-    notes += tuple(deepep.notes(problem.topology, problem.workload.phase, f"--all2all-backend {GATHER}"))
-    commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
-    title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
-    launch = script.per_node(title, notes, problem.topology, commands)
-    return Emission(
-        {**plugin_files, "launch.sh": launch},
-        launch,
-        notes,
-        "" if plugin else _ignored(problem),
-        tuple(map(node_command, commands)),
-    )
+    ignored = _ignored(problem)
+    notes += (f"WARNING: {ignored}",)
+    return _emission(problem, model_path, version or release.version, notes, ignored=ignored)
+
+
+def emit_with_plugin(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None
+) -> Emission:
+    """The launch script, and the package that makes vLLM's balancer return the plan's map."""
+    release, notes = find_release(TITLE, RELEASES, version)
+    refuse_broken(placement, problem, limits(problem))
+    if not plugin_serves(problem.model):
+        raise BadInput(f"{_ignored(problem)}; a plugin cannot change that: leave --plugin out")
+    package = vllm_plugin.package(placement, problem.model)
+    notes += vllm_plugin.notes(STEP_INTERVAL)
+    return _emission(problem, model_path, version or release.version, notes, package=package)
 
 
 def read_map(value: Any) -> MapFile | None:
@@ -130,11 +114,30 @@ def read_map(value: Any) -> MapFile | None:
     return None
 
 
+def _emission(
+    problem: Problem,
+    model_path: str,
+    version: str,
+    notes: tuple[str, ...],
+    *,
+    package: Mapping[str, str] | None = None,
+    ignored: str = "",
+) -> Emission:
+    topology = problem.topology
+    notes += tuple(deepep.notes(topology, problem.workload.phase, f"--all2all-backend {GATHER}"))
+    commands = [_command(problem, model_path, node) for node in range(topology.node_count)]
+    title = f"{TITLE} {version}, {problem.model.name} on {problem.gpus} GPUs"
+    launch = script.per_node(title, notes, topology, commands)
+    files = {**(package or {}), "launch.sh": launch}
+    return Emission(files, launch, notes, ignored, tuple(map(node_command, commands)))
+
+
 def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     """One node's command, as bash words."""
+    phase = problem.workload.phase
+    mode = "deepep_low_latency" if phase == "decode" else "deepep_high_throughput"
+    backend = mode if deepep.serves(phase, problem.topology) else GATHER
     words = serve_words(problem, model_path, node)
-    backend = "deepep_low_latency" if problem.workload.phase == "decode" else "deepep_high_throughput"
-    backend = backend if deepep.serves(problem.workload.phase, problem.topology) else GATHER
     words += ["--enable-expert-parallel", "--all2all-backend", backend]
     if problem.model.architecture not in BALANCED:
         return words
@@ -151,19 +154,16 @@ def _command(problem: Problem, model_path: str, node: int) -> list[str]:
     ]
 
 
-def _plugin_files(placement: Placement, problem: Problem) -> dict[str, str]:
-    if problem.model.architecture not in BALANCED:
-        raise BadInput(f"{_ignored(problem)}; a plugin cannot change that: leave --plugin out")
-    return vllm_plugin.package(placement, problem.model)
-
-
 def _ignored(problem: Problem) -> str:
     if problem.model.architecture not in BALANCED:
+        without = f"has no expert balancer for {problem.model.architecture}"
         return (
-            f"vLLM {VERSION} does not read a map and has no expert balancer for {problem.model.architecture}: it serves its default placement, "
+            f"vLLM {VERSION} does not read a map and {without}: it serves its default placement, "
             "one block of experts a GPU, not the plan's"
         )
     return (
-        f"vLLM {VERSION} does not read a map: the plan's placement is not used. The flags alone reserve its {problem.redundant} redundant slots; "
-        f"vLLM starts from its default placement and places experts by its own balancer from about step {STEP_INTERVAL // 4} on"
+        f"vLLM {VERSION} does not read a map: the plan's placement is not used. "
+        f"The flags alone reserve its {problem.redundant} redundant slots; "
+        "vLLM starts from its default placement and places experts by its own balancer "
+        f"from about step {STEP_INTERVAL // 4} on"
     )

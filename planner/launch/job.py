@@ -12,7 +12,7 @@ SCRIPT = "launch.sh"
 
 @dataclass(frozen=True)
 class Job:
-    """What a launcher starts. `hosts`: the names of the nodes in the plan's order, empty where they are not known."""
+    """What a launcher starts."""
 
     title: str
     engine: str
@@ -20,7 +20,7 @@ class Job:
     transport: str
     files: Mapping[str, str]  # launch.sh among them
     commands: tuple[NodeCommand, ...]
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # names of the nodes in the plan's order, empty where they are not known
     image: str | None = None  # container image, for launchers that need one
 
     @property
@@ -42,10 +42,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Launch:
-    """Files that are written besides the engine's own, or in their place; `first` is the one that a person starts."""
+    """What a launcher adds to an emission."""
 
-    files: Mapping[str, str]
-    first: str
+    files: Mapping[str, str]  # written besides the engine's own, or in their place
+    first: str  # the one that a person starts
     notes: tuple[str, ...] = ()
 
 

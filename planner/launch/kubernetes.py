@@ -1,7 +1,8 @@
 """A Kubernetes LeaderWorkerSet and the ConfigMap with the files it runs.
 
-The scheduler, not LWS_WORKER_INDEX, decides which host a pod gets. Where the plan names hosts, the leader is bound to the first and the workers to the
-others, and a pod takes its node number from the host it is on; where it names none, the pod's index is the node number. LWS: leaderworkerset.x-k8s.io/v1.
+The scheduler, not LWS_WORKER_INDEX, decides which host a pod gets. Where the plan names hosts, the leader is
+bound to the first and the workers to the others, and a pod takes its node number from the host it is on;
+where it names none, the pod's index is the node number. LWS: leaderworkerset.x-k8s.io/v1.
 """
 
 import re
@@ -23,42 +24,49 @@ MANIFEST = "leaderworkerset.yaml"
 MOUNT = "/moeplan"
 LARGEST_CONFIG_BYTES = 1_000_000  # Kubernetes keeps a ConfigMap below 1 MiB, names included
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-CLIQUE = "nvidia.com/gpu.clique"  # the label that NVIDIA's feature discovery gives to the nodes of one NVLink domain
+# The label that NVIDIA's feature discovery gives to the nodes of one NVLink domain.
+CLIQUE = "nvidia.com/gpu.clique"
 SET_LABEL = "leaderworkerset.sigs.k8s.io/name"
 
 
 def write(job: Job) -> Launch:
-    counts = set(job.gpus_of_nodes)
-    if len(counts) > 1:
-        raise BadInput(
-            f"the nodes hold {', '.join(map(str, job.gpus_of_nodes))} GPUs; the pods of a LeaderWorkerSet ask for one number; use --launcher slurm"
-        )
-    if job.per_gpu:
-        raise BadInput(
-            f"{job.engine} starts its ranks of several nodes by MPI, which a LeaderWorkerSet does not; use --launcher slurm"
-        )
-    if not job.image:
-        raise BadInput("--launcher kubernetes needs --image, the container image that holds the engine")
+    _check(job)
     files = {**job.files, SCRIPT: shell.script_text(job)}
     size = sum(len(text.encode()) for text in files.values())
     if size > LARGEST_CONFIG_BYTES:
         raise BadInput(
-            f"the files have {size:,} bytes, a ConfigMap holds {LARGEST_CONFIG_BYTES:,}; use --launcher shell and a volume that the pods share"
+            f"the files have {size:,} bytes, a ConfigMap holds {LARGEST_CONFIG_BYTES:,}; "
+            "use --launcher shell and a volume that the pods share"
         )
-    texts = [_yaml(value) for value in (_config_map(job, files), _set(job, sorted(files)))]
-    notes = [
-        f"start it by: kubectl apply --server-side -f {MANIFEST} (a client-side apply keeps a copy in an annotation, which large maps outgrow)"
-    ]
-    notes += [
-        "the pods ask for GPUs alone: add your cluster's RDMA resource or host network, and a Service for the leader's port"
-    ]
+    manifest = "---\n".join((_yaml(_config_map(job, files)), _yaml(_set(job, sorted(files)))))
+    return Launch({SCRIPT: files[SCRIPT], MANIFEST: manifest}, MANIFEST, (*_notes(job), *network_notes(job)))
+
+
+def _check(job: Job) -> None:
+    counts = job.gpus_of_nodes
+    if len(set(counts)) > 1:
+        raise BadInput(
+            f"the nodes hold {', '.join(map(str, counts))} GPUs; "
+            "the pods of a LeaderWorkerSet ask for one number; use --launcher slurm"
+        )
+    if job.per_gpu:
+        raise BadInput(
+            f"{job.engine} starts its ranks of several nodes by MPI, which a LeaderWorkerSet does not; "
+            "use --launcher slurm"
+        )
+    if not job.image:
+        raise BadInput("--launcher kubernetes needs --image, the container image that holds the engine")
+
+
+def _notes(job: Job) -> list[str]:
+    apply = f"kubectl apply --server-side -f {MANIFEST}"
+    copy = "a client-side apply keeps a copy in an annotation, which large maps outgrow"
+    network = "add your cluster's RDMA resource or host network, and a Service for the leader's port"
+    notes = [f"start it by: {apply} ({copy})", f"the pods ask for GPUs alone: {network}"]
     if job.nodes > 1 and not job.hosts:
-        notes.append(
-            "the plan names no hosts: the scheduler chooses which one each node of the plan is; give --hosts to bind them"
-        )
-    return Launch(
-        {SCRIPT: files[SCRIPT], MANIFEST: "---\n".join(texts)}, MANIFEST, (*notes, *network_notes(job))
-    )
+        chosen = "the scheduler chooses which one each node of the plan is"
+        notes.append(f"the plan names no hosts: {chosen}; give --hosts to bind them")
+    return notes
 
 
 def object_name(job: Job) -> str:
@@ -82,19 +90,21 @@ def _set(job: Job, names: Sequence[str]) -> dict[str, Any]:
     if job.hosts and job.nodes > 1:
         template["leaderTemplate"] = _pod(job, names, job.hosts[:1])
     template["workerTemplate"] = _pod(job, names, job.hosts[1:] if job.nodes > 1 else job.hosts)
+    metadata: dict[str, Any] = {"name": object_name(job)}
+    if one_domain:
+        metadata["annotations"] = {EXCLUSIVE: CLIQUE}
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
-        "metadata": {
-            "name": object_name(job),
-            **({"annotations": {EXCLUSIVE: CLIQUE}} if one_domain else {}),
-        },
+        "metadata": metadata,
         "spec": {"replicas": 1, "leaderWorkerTemplate": template},
     }
 
 
 def _pod(job: Job, names: Sequence[str], hosts: Sequence[str]) -> dict[str, Any]:
     """A pod template; `hosts`: those it may run on, all where empty."""
+    # The paths are the pod's own.
+    mounts = [{"name": "plan", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
     container = {
         "name": "serve",
         "image": job.image,
@@ -102,7 +112,7 @@ def _pod(job: Job, names: Sequence[str], hosts: Sequence[str]) -> dict[str, Any]
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": {"limits": {"nvidia.com/gpu": str(job.gpus_of_nodes[0])}},
         "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
-        "volumeMounts": [{"name": "plan", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - the pod's own
+        "volumeMounts": mounts,
     }
     items = [{"key": _key(name), "path": name} for name in names if name != EMITTED_PLAN]
     volumes = [
@@ -113,19 +123,18 @@ def _pod(job: Job, names: Sequence[str], hosts: Sequence[str]) -> dict[str, Any]
 
 
 def _affinity(job: Job, hosts: Sequence[str]) -> dict[str, Any]:
-    """One pod a host, and only on these hosts. A field selector takes one name, so that each host is a term of its own."""
-    alone = {
-        "labelSelector": {"matchLabels": {SET_LABEL: object_name(job)}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    found: dict[str, Any] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
-    terms = [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [host]}]} for host in hosts
-    ]
-    if terms:
-        found["nodeAffinity"] = {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-        }
+    """One pod a host, and only on these hosts.
+
+    A field selector takes one name, so that each host is a term of its own.
+    """
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    same_set = {"matchLabels": {SET_LABEL: object_name(job)}}
+    alone = {"labelSelector": same_set, "topologyKey": "kubernetes.io/hostname"}
+    found: dict[str, Any] = {"podAntiAffinity": {required: [alone]}}
+    fields = [{"key": "metadata.name", "operator": "In", "values": [host]} for host in hosts]
+    if fields:
+        terms = [{"matchFields": [field]} for field in fields]
+        found["nodeAffinity"] = {required: {"nodeSelectorTerms": terms}}
     return found
 
 
@@ -133,13 +142,8 @@ def _start(job: Job) -> str:
     lines = ["set -euo pipefail", f"export PLAN_DIR={MOUNT}", 'export HEAD_ADDRESS="$LWS_LEADER_ADDRESS"']
     if job.hosts:
         arms = [f"{host}) NODE_RANK={node} ;;" for node, host in enumerate(job.hosts)]
-        lines += [
-            'case "$NODE_NAME" in',
-            *arms,
-            '*) echo "$NODE_NAME is not a host of this plan" >&2; exit 2 ;;',
-            "esac",
-            "export NODE_RANK",
-        ]
+        other = '*) echo "$NODE_NAME is not a host of this plan" >&2; exit 2 ;;'
+        lines += ['case "$NODE_NAME" in', *arms, other, "esac", "export NODE_RANK"]
     else:
         lines.append('export NODE_RANK="$LWS_WORKER_INDEX"')
     return "\n".join([*lines, f"exec bash {MOUNT}/{SCRIPT}", ""])
@@ -158,10 +162,8 @@ def _yaml(value: dict[str, Any]) -> str:
             del data
             return True
 
-    Blocks.add_representer(
-        str,
-        lambda dumper, text: dumper.represent_scalar(
-            "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-        ),
-    )
+    def represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Blocks.add_representer(str, represent)
     return str(yaml.dump(value, Dumper=Blocks, sort_keys=False, width=1000))

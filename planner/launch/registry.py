@@ -1,7 +1,9 @@
-"""The launchers of this room, by name, and what each makes of an emission. Each is a file of its own; none knows an engine's rules.
+"""The launchers of this room, by name, and what each makes of an emission.
 
-An engine's launch.sh asks its caller for NODE_RANK and HEAD_ADDRESS, or for MPI; a launcher gives them, each in its own way. A plan's rank order is that
-of its nodes. No launcher keeps it by itself: torchrun's rendezvous sorts hosts by name (node7 after node66), Slurm and Kubernetes have their own order.
+Each is a file of its own; none knows an engine's rules. An engine's launch.sh asks its caller for NODE_RANK
+and HEAD_ADDRESS, or for MPI; a launcher gives them, each in its own way. A plan's rank order is that of its
+nodes. No launcher keeps it by itself: torchrun's rendezvous sorts hosts by name (node7 after node66), Slurm
+and Kubernetes have their own order.
 """
 
 import re
@@ -28,9 +30,8 @@ def find_launcher(name: str) -> Launcher:
 
 def _launchers() -> dict[str, Launcher]:
     """Every module here that has a NAME is a launcher; the others are what launchers share."""
-    return {
-        module.NAME: cast("Launcher", module) for module in modules_with("planner.launch", "NAME").values()
-    }
+    modules = modules_with("planner.launch", "NAME").values()
+    return {module.NAME: cast("Launcher", module) for module in modules}
 
 
 def job_for(
@@ -42,39 +43,36 @@ def job_for(
         raise BadInput(f"{found.TITLE} has no command that moeplan writes; there is nothing to launch")
     title = f"{found.TITLE} {found.VERSION}, {problem.model.name} on {problem.gpus} GPUs"
     transport = found.transport(problem.workload.phase, topology, problem.model)
-    return Job(
-        title,
-        engine,
-        topology,
-        transport,
-        emission.files,
-        emission.commands,
-        hosts_of(topology, hosts),
-        image,
-    )
+    names = hosts_of(topology, hosts)
+    return Job(title, engine, topology, transport, emission.files, emission.commands, names, image)
 
 
 def launched(emission: Emission, job: Job, launcher: str) -> Emission:
-    """The emission with the launcher's files. BadInput where the launcher asks for accelerators of another kind."""
+    """The emission with the launcher's files.
+
+    BadInput where the launcher asks for accelerators of another kind.
+    """
     found = find_launcher(launcher)
     if job.accelerator not in found.ACCELERATORS:
         raise BadInput(
-            f"--launcher {launcher} asks for {', '.join(found.ACCELERATORS)} accelerators; {job.engine} runs on {job.accelerator}: use --launcher shell"
+            f"--launcher {launcher} asks for {', '.join(found.ACCELERATORS)} accelerators; "
+            f"{job.engine} runs on {job.accelerator}: use --launcher shell"
         )
     written = found.write(job)
-    files = {**emission.files, **written.files}
-    return replace(
-        emission, files=files, launch=files[written.first], notes=(*emission.notes, *written.notes)
-    )
+    files, notes = {**emission.files, **written.files}, (*emission.notes, *written.notes)
+    return replace(emission, files=files, launch=files[written.first], notes=notes)
 
 
 def hosts_of(topology: Topology, given: Sequence[str] = ()) -> tuple[str, ...]:
-    """Host names in the plan's node order: those given, else the topology's own where every node has one of its own, else none."""
+    """Host names in the plan's node order.
+
+    Those given, else the topology's own where every node has one of its own, else none.
+    """
     names = tuple(given) or tuple(node.name for node in topology.nodes)
     bad = [name for name in names if not _HOST.fullmatch(name)]
-    if given and (bad or len(set(names)) != len(names) or len(names) != topology.node_count):
+    usable = not bad and len(set(names)) == len(names)
+    if given and not (usable and len(names) == topology.node_count):
         fault = f"{bad[0]!r} is no host name" if bad else f"{len(set(names))} distinct names"
-        raise BadInput(
-            f"--hosts: {fault}; give the plan's {topology.node_count} hosts in its node order, like node66,node7"
-        )
-    return () if bad or len(set(names)) != len(names) else names
+        wanted = f"give the plan's {topology.node_count} hosts in its node order, like node66,node7"
+        raise BadInput(f"--hosts: {fault}; {wanted}")
+    return names if usable else ()

@@ -1,5 +1,8 @@
-"""A Slurm batch file. Slurm sorts the hosts of an allocation by its own order, whatever --nodelist says; a host file and the arbitrary distribution give each
-task its host (seen with Slurm 22.05: SLURM_PROCID follows the file, SLURM_NODEID does not).
+"""A Slurm batch file.
+
+Slurm sorts the hosts of an allocation by its own order, whatever --nodelist says; a host file and the
+arbitrary distribution give each task its host (seen with Slurm 22.05: SLURM_PROCID follows the file,
+SLURM_NODEID does not).
 """
 
 from planner.launch import shell
@@ -18,19 +21,20 @@ def write(job: Job) -> Launch:
     notes = [f"submit from the folder of the files, which every node must reach: sbatch {BATCH}"]
     if job.nodes > 1 and not job.hosts:
         notes.append(
-            "the plan names no hosts: Slurm chooses them, in its own order; give --hosts to fix which host is which node of the plan"
+            "the plan names no hosts: Slurm chooses them, in its own order; "
+            "give --hosts to fix which host is which node of the plan"
         )
-    return Launch(
-        {SCRIPT: shell.script_text(job), BATCH: batch_text(job)}, BATCH, (*notes, *network_notes(job))
-    )
+    files = {SCRIPT: shell.script_text(job), BATCH: batch_text(job)}
+    return Launch(files, BATCH, (*notes, *network_notes(job)))
 
 
 def batch_text(job: Job) -> str:
+    return "\n".join([*_head(job), *_host_files(job), "", *_check(job), "", *_start(job), ""])
+
+
+def _head(job: Job) -> list[str]:
     counts = job.gpus_of_nodes
-    tasks = sum(counts) if job.per_gpu else job.nodes
-    mpi = " --mpi=pmix" if job.per_gpu else ""
-    start = f'exec bash "$PLAN_DIR/{SCRIPT}" "$@"'
-    lines = [
+    return [
         "#!/usr/bin/env bash",
         f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
         "#SBATCH --job-name=moeplan",
@@ -41,38 +45,62 @@ def batch_text(job: Job) -> str:
         "#SBATCH --output=moeplan-%j.log",
         "set -euo pipefail",
         'export PLAN_DIR="${PLAN_DIR:-$SLURM_SUBMIT_DIR}"',
+    ]
+
+
+def _host_files(job: Job) -> list[str]:
+    """Two files: the hosts a node each, and a rank each."""
+    folder = 'FOLDER="$(mktemp -d "$PLAN_DIR/.moeplan-$SLURM_JOB_ID-XXXXXX")"'
+    ranks = 'for ((gpu = 0; gpu < GPUS[node]; gpu++)); do echo "${HOSTS[node]}" >> "$FOLDER/ranks"; done'
+    return [
         *_hosts(job),
         'export HEAD_ADDRESS="${HOSTS[0]}"',
-        'FOLDER="$(mktemp -d "$PLAN_DIR/.moeplan-$SLURM_JOB_ID-XXXXXX")"  # on a file system that all nodes share',
+        f"{folder}  # on a file system that all nodes share",
         "trap 'rm -rf -- \"$FOLDER\"' EXIT",
-        f"GPUS=({' '.join(map(str, counts))})  # of each node, in the plan's order",
+        f"GPUS=({' '.join(map(str, job.gpus_of_nodes))})  # of each node, in the plan's order",
         'for node in "${!HOSTS[@]}"; do',
         '    echo "${HOSTS[node]}" >> "$FOLDER/nodes"',
-        '    for ((gpu = 0; gpu < GPUS[node]; gpu++)); do echo "${HOSTS[node]}" >> "$FOLDER/ranks"; done',
+        f"    {ranks}",
         "done",
-        "",
+    ]
+
+
+def _check(job: Job) -> list[str]:
+    """The check before serving, by every rank."""
+    tasks = f"--nodes={job.nodes} --ntasks={sum(job.gpus_of_nodes)}"
+    srun = f"srun {tasks} --distribution=arbitrary --overcommit --kill-on-bad-exit=1"
+    hosts = '--hosts "$(IFS=,; echo "${HOSTS[*]}")"'
+    live = f'moeplan check --live "$PLAN_DIR/{EMITTED_PLAN}" {hosts}'
+    return [
         "# Before anything is served: does every rank sit where the plan has it?",
         "if command -v moeplan > /dev/null; then",
-        f'    SLURM_HOSTFILE="$FOLDER/ranks" srun --nodes={job.nodes} --ntasks={sum(counts)} --distribution=arbitrary --overcommit --kill-on-bad-exit=1 \\',
-        f'        moeplan check --live "$PLAN_DIR/{EMITTED_PLAN}" --hosts "$(IFS=,; echo "${{HOSTS[*]}}")" --gather "$FOLDER" --timeout {LIVE_SECONDS}',
+        f'    SLURM_HOSTFILE="$FOLDER/ranks" {srun} \\',
+        f'        {live} --gather "$FOLDER" --timeout {LIVE_SECONDS}',
         "else",
         '    echo "moeplan is not installed on $(hostname): the start-up check is left out" >&2',
         "fi",
-        "",
-        f'export SLURM_HOSTFILE="$FOLDER/{"ranks" if job.per_gpu else "nodes"}"',
-        f"srun{mpi} --nodes={job.nodes} --ntasks={tasks} --distribution=arbitrary --cpu-bind=none --kill-on-bad-exit=1 \\",
-        f'    bash -c \'NODE_RANK="$SLURM_PROCID" {start}\' moeplan "$@"'
-        if not job.per_gpu
-        else f"    bash -c '{start}' moeplan \"$@\"",
-        "",
     ]
-    return "\n".join(lines)
+
+
+def _start(job: Job) -> list[str]:
+    """A task for each GPU where MPI starts the ranks, else one for each node, which is told its number."""
+    file, mpi, rank, tasks = "nodes", "", 'NODE_RANK="$SLURM_PROCID" ', job.nodes
+    if job.per_gpu:
+        file, mpi, rank, tasks = "ranks", " --mpi=pmix", "", sum(job.gpus_of_nodes)
+    srun = f"srun{mpi} --nodes={job.nodes} --ntasks={tasks}"
+    return [
+        f'export SLURM_HOSTFILE="$FOLDER/{file}"',
+        f"{srun} --distribution=arbitrary --cpu-bind=none --kill-on-bad-exit=1 \\",
+        f'    bash -c \'{rank}exec bash "$PLAN_DIR/{SCRIPT}" "$@"\' moeplan "$@"',
+    ]
 
 
 def _hosts(job: Job) -> list[str]:
     if job.hosts:
         return [f"HOSTS=({' '.join(job.hosts)})  # the plan's node order"]
+    listed = 'mapfile -t HOSTS < <(scontrol show hostnames "$SLURM_JOB_NODELIST")'
+    other = f'echo "the plan has {job.nodes} nodes, Slurm gave ${{#HOSTS[@]}}" >&2'
     return [
-        'mapfile -t HOSTS < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # Slurm\'s own order: the plan names no hosts',
-        f'[ "${{#HOSTS[@]}}" -eq {job.nodes} ] || {{ echo "the plan has {job.nodes} nodes, Slurm gave ${{#HOSTS[@]}}" >&2; exit 2; }}',
+        f"{listed}  # Slurm's own order: the plan names no hosts",
+        f'[ "${{#HOSTS[@]}}" -eq {job.nodes} ] || {{ {other}; exit 2; }}',
     ]

@@ -1,6 +1,6 @@
 """Loads: assignments counted per window, layer and expert, from every file that people and engines write."""
 
-from planner.load.capacity import capacity_report, parse_share
+from planner.load.capacity.drops import capacity_report, parse_share
 from planner.load.cooccurrence import drawn_trace
 from planner.load.dumps.opened import TORCH_SUFFIXES
 from planner.load.dumps.slots import SlotMap, slot_map
@@ -8,7 +8,7 @@ from planner.load.dumps.tensors import read_torch
 from planner.load.profile import LoadProfile, Trace
 from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
-from planner.load.rows import spans
+from planner.load.spans import spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Load CSVs, long (layer_id,expert_id,count[,window]) and wide (layer,e0,e1,...[,window]), to a Recording.
 
-Shapes: N cells, W windows, L layers, E experts.
+Shapes: R rows of the table, N cells, W windows, L layers, E experts.
 """
 
 import re
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, read_csv
-from planner.load.formats import Array, Recording, check_size
+from planner.load.recording import Array, Recording, check_size
 from planner.model import ModelSpec
 
 Ids = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class _Cells:
 
 
 def read_csv_recording(path: Path, model: ModelSpec) -> Recording:
-    """Counts of a CSV. In the long form a cell that is absent counts 0; windows are in order of first appearance."""
+    """Counts of a CSV; windows are in order of first appearance. In the long form an absent cell counts 0."""
     return read_rows(read_csv(path), path, model)
 
 
@@ -40,24 +40,37 @@ def read_rows(rows: list[dict[str, str]], path: Path, model: ModelSpec) -> Recor
         raise BadInput(f"{path}: there is no column 'layer_id' or 'layer'; the header is {','.join(header)}")
     names = list(dict.fromkeys(row[window] for row in rows)) if window else []
     position = {name: index for index, name in enumerate(names)}
-    windows_N = np.array([position[row[window]] if window else 0 for row in rows], dtype=np.int64)
-    layers_N = _ids([row[layer] for row in rows], path, layer)
+    windows_R = np.array([position[row[window]] if window else 0 for row in rows], dtype=np.int64)
+    layers_R = _ids([row[layer] for row in rows], path, layer)
     rest = [name for name in header if name not in (layer, window)]
     expert, count = _column(rest, "expert_id", "expert"), _column(rest, "count", "tokens")
     if expert and count and len(rest) == 2:
-        experts, experts_N = model.experts, _ids([row[expert] for row in rows], path, expert)
-        if experts_N.max() >= experts:
-            raise BadInput(
-                f"{path}: layer {layers_N[experts_N.argmax()]} names expert {experts_N.max()}; {model.name} has the experts 0..{experts - 1} "
-                "(counts of physical slots need their physical-to-logical map: sum the slots of each expert, or give a tensor or npz with --map)"
-            )
-        cells = _Cells(windows_N, layers_N, experts_N, _numbers([row[count] for row in rows], path))
-    else:
-        columns = _expert_columns(rest, path)
-        experts, experts_N = len(columns), np.tile(np.arange(len(columns)), len(rows))
-        counts_N = _numbers([row[name] for row in rows for name in columns], path)
-        cells = _Cells(np.repeat(windows_N, experts), np.repeat(layers_N, experts), experts_N, counts_N)
-    return _recording(str(path), names, cells, experts)
+        experts_N = _ids([row[expert] for row in rows], path, expert)
+        _check_experts(path, layers_R, experts_N, model)
+        cells = _Cells(windows_R, layers_R, experts_N, _numbers([row[count] for row in rows], path))
+        return _recording(str(path), names, cells, model.experts)
+    columns = _expert_columns(rest, path)
+    counts_N = _numbers([row[name] for row in rows for name in columns], path)
+    cells = _unfolded(windows_R, layers_R, counts_N, len(columns))
+    return _recording(str(path), names, cells, len(columns))
+
+
+def _unfolded(windows_R: Ids, layers_R: Ids, counts_N: Array, experts: int) -> _Cells:
+    """Rows of one count an expert as cells."""
+    experts_N = np.tile(np.arange(experts), len(layers_R))
+    return _Cells(np.repeat(windows_R, experts), np.repeat(layers_R, experts), experts_N, counts_N)
+
+
+def _check_experts(path: Path, layers_N: Ids, experts_N: Ids, model: ModelSpec) -> None:
+    """BadInput with the largest expert id where the model has no such expert."""
+    worst = experts_N.argmax()
+    if experts_N[worst] >= model.experts:
+        raise BadInput(
+            f"{path}: layer {layers_N[worst]} names expert {experts_N[worst]}; "
+            f"{model.name} has the experts 0..{model.experts - 1} "
+            "(counts of physical slots need their physical-to-logical map: "
+            "sum the slots of each expert, or give a tensor or npz with --map)"
+        )
 
 
 def _recording(path: str, names: list[str], cells: _Cells, experts: int) -> Recording:
@@ -70,7 +83,8 @@ def _recording(path: str, names: list[str], cells: _Cells, experts: int) -> Reco
         window, row, expert = np.unravel_index(distinct[times > 1][0], shape)
         where = f"window {names[window]!r}, " if names else ""
         raise BadInput(
-            f"{path}: {where}layer {layer_ids[row]}, expert {expert} has more than one row; give the parts as separate files or add a window column"
+            f"{path}: {where}layer {layer_ids[row]}, expert {expert} has more than one row; "
+            "give the parts as separate files or add a window column"
         )
     values = np.zeros(shape, dtype=cells.counts_N.dtype)
     values.reshape(-1)[flat_N] = cells.counts_N
@@ -87,12 +101,14 @@ def _expert_columns(header: list[str], path: Path) -> list[str]:
     unknown = [name for name, match in matches.items() if match is None]
     if unknown or not header:
         raise BadInput(
-            f"{path}: column {(unknown or ['none'])[0]!r} is not known; the header is layer_id,expert_id,count[,window] or layer,e0,e1,...[,window]"
+            f"{path}: column {(unknown or ['none'])[0]!r} is not known; "
+            "the header is layer_id,expert_id,count[,window] or layer,e0,e1,...[,window]"
         )
     column_of = {int(match[1]): name for name, match in matches.items() if match}
     if sorted(column_of) != list(range(len(header))):
         raise BadInput(
-            f"{path}: {len(header)} expert columns must be numbered 0..{len(header) - 1}, each once; got {', '.join(header[:12])}"
+            f"{path}: {len(header)} expert columns must be numbered 0..{len(header) - 1}, each once; "
+            f"got {', '.join(header[:12])}"
         )
     return [column_of[expert] for expert in range(len(header))]
 
@@ -107,7 +123,7 @@ def _ids(cells: list[str], path: Path, column: str) -> Ids:
 
 
 def _numbers(cells: list[str], path: Path) -> Array:
-    """int64 where every cell is a whole number that fits, else float64: the caller checks what floats may hold."""
+    """int64 where every cell is a whole number that fits, else float64, which the caller checks."""
     try:
         return np.array([int(cell) for cell in cells], dtype=np.int64)
     except (ValueError, OverflowError):

@@ -1,16 +1,47 @@
-"""Windows that hold something else than served traffic: dummy tokens, warm-up, padding. Nothing is dropped; a note says what to look at.
+"""Figures that look like something else than served traffic: nothing is dropped, a note says what to look at.
 
+A silent or partial layer, totals that no whole number of tokens has, dummy tokens, warm-up, padding.
 Shapes: W windows, L layers, E experts.
 """
 
 import numpy as np
+import numpy.typing as npt
 
+from planner.base import BadInput
 from planner.load.profile import Counts
-from planner.load.rows import spans
+from planner.load.spans import named_spans, spans
 from planner.model import ModelSpec
 
+OFF_MEDIAN = 0.01  # a layer's total that differs by more than this share of the median is worth a note
 FEWEST_TOKENS = 4  # fewer may choose the same experts by chance
 SMALL_WINDOW = 0.1  # of the median window
+
+
+def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) -> list[str]:
+    """Notes on rows without signal and rows whose total is off.
+
+    BadInput where nothing was counted or sums pass int64.
+    """
+    total = tokens_WLE.sum(dtype=np.float64)
+    if total >= 2.0**63:
+        raise BadInput(f"{source}: the counts sum to {total:.3g}, past 2^63; record shorter windows")
+    totals_WL = tokens_WLE.sum(axis=2)
+    heard_L = totals_WL.any(axis=0)
+    if not heard_L.any():
+        raise BadInput(f"{source}: every count is zero; record while the model serves requests")
+    ids_L = np.array(layer_ids)
+    notes = [f"layer {layer}: no assignments; treated as evenly loaded" for layer in ids_L[~heard_L]]
+    totals_WL = totals_WL[:, heard_L]
+    median_W1 = np.median(totals_WL, axis=1, keepdims=True)
+    off_WL = np.abs(totals_WL - median_W1) / np.maximum(median_W1, 1)
+    off = ids_L[heard_L][off_WL.max(axis=0) > OFF_MEDIAN].tolist()
+    if off:
+        notes.append(
+            f"{named_spans('layer', off)}: totals differ from the median over layers "
+            f"by up to {off_WL.max():.1%} in a window; layers measured together have equal totals, "
+            "so suspect padding, warm-up or partial ranks"
+        )
+    return notes
 
 
 def odd_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec) -> list[str]:
@@ -21,34 +52,39 @@ def odd_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...], mode
         return []
     window, row = (int(index) for index in odd[0])
     more = f" (and {len(odd) - 1} more totals)" if len(odd) > 1 else ""
-    what = (
-        f"{totals_WL[window, row]} assignments are no multiple of the {model.top_k} that each token has{more}"
+    note = (
+        f"{source}: window {window}, layer {layer_ids[row]}: {totals_WL[window, row]} assignments "
+        f"are no multiple of the {model.top_k} that each token has{more}; tokens are counted in part "
+        "(dropped entries, padding, a missing rank, another top_k), or the counts were scaled"
     )
-    why = "tokens are counted in part (dropped entries, padding, a missing rank, another top_k), or the counts were scaled"
-    return [f"{source}: window {window}, layer {layer_ids[row]}: {what}; {why}"]
+    return [note]
 
 
 def suspect_windows(source: str, tokens_WLE: Counts, model: ModelSpec) -> list[str]:
     """Notes on windows whose tokens are all routed alike, and on a small opening."""
     totals_WL = tokens_WLE.sum(axis=2)
-    heard_WL = totals_WL > 0
-    alike_WL = (np.count_nonzero(tokens_WLE, axis=2) == model.top_k) | ~heard_WL
-    alike_W = (
-        alike_WL.all(axis=1)
-        & heard_WL.any(axis=1)
-        & (totals_WL.max(axis=1) >= FEWEST_TOKENS * model.top_k)
-        & (model.top_k < model.experts)
-    )
+    alike_W = _alike_W(tokens_WLE, totals_WL, model)
     notes = []
     if alike_W.any():
+        windows = spans(np.flatnonzero(alike_W).tolist())[:80]
         notes.append(
-            f"{source}: windows {spans(np.flatnonzero(alike_W).tolist())[:80]}: every token chooses the same {model.top_k} experts in each layer; "
+            f"{source}: windows {windows}: every token chooses the same {model.top_k} experts in each layer; "
             "these are dummy tokens (warm-up or padding), leave them out"
         )
     total_W = totals_WL.sum(axis=1)
     opening = int((np.cumsum(total_W >= SMALL_WINDOW * np.median(total_W)) == 0).sum())
     if opening and not alike_W[:opening].all():
         notes.append(
-            f"{source}: the first {opening} windows hold less than {SMALL_WINDOW:.0%} of the median window's assignments: suspect warm-up; leave them out if so"
+            f"{source}: the first {opening} windows hold less than {SMALL_WINDOW:.0%} "
+            "of the median window's assignments: suspect warm-up; leave them out if so"
         )
     return notes
+
+
+def _alike_W(tokens_WLE: Counts, totals_WL: Counts, model: ModelSpec) -> npt.NDArray[np.bool_]:
+    """Whether all tokens of a window choose the same experts, and they are too many for chance."""
+    heard_WL = totals_WL > 0
+    alike_WL = (np.count_nonzero(tokens_WLE, axis=2) == model.top_k) | ~heard_WL
+    many_W = totals_WL.max(axis=1) >= FEWEST_TOKENS * model.top_k
+    chosen_W = alike_WL.all(axis=1) & heard_WL.any(axis=1) & many_W
+    return np.asarray(chosen_W & (model.top_k < model.experts))

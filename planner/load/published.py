@@ -7,35 +7,28 @@ import numpy as np
 from planner.base import data_file
 from planner.load.profile import LoadProfile
 from planner.load.read import read_load
-from planner.load.rows import spans
+from planner.load.spans import spans
 from planner.model import ModelSpec
 
 FOLDER = data_file("loads")
 
 
 def shipped_load(model: ModelSpec) -> LoadProfile | None:
-    """The published load of this model (by its name, owner and version left out), or None where none is shipped."""
+    """The published load of this model, by its name without owner and version; None where none is shipped."""
     name = model.name.rsplit("/", maxsplit=1)[-1].lower()
-    found = [
-        path
-        for path in sorted(FOLDER.glob("*.yaml"))
-        if name == path.stem or name.startswith(f"{path.stem}-v")
-    ]
+    shipped = sorted(FOLDER.glob("*.yaml"))
+    found = [path for path in shipped if name == path.stem or name.startswith(f"{path.stem}-v")]
     if not found:
         return None
     load = read_load(found[:1], model)
     measured = [layer for layer in load.layer_ids if layer not in load.unmeasured_layer_ids]
-    return replace(
-        load,
-        notes=(
-            f"published figures, not measured on your traffic; only layers {spans(measured)} are measured",
-            *load.notes,
-        ),
-    )
+    figures = "published figures, not measured on your traffic"
+    note = f"{figures}; only layers {spans(measured)} are measured"
+    return replace(load, notes=(note, *load.notes))
 
 
 def uniform_load(model: ModelSpec) -> LoadProfile:
-    """One window in which every expert of every layer gets the same count: an assumption, and labelled as one."""
+    """One window in which every expert of a layer gets the same count: an assumption, labelled as one."""
     tokens_WLE = np.full((1, len(model.placed_layer_ids), model.experts), model.top_k, dtype=np.int64)
     return LoadProfile(
         tokens_WLE,

@@ -1,4 +1,4 @@
-"""A load's windows apart and together: what a plan is fitted to, what it is judged on, and long series made short."""
+"""A load's windows apart and together: what a plan is fitted to, what it is judged on, long ones short."""
 
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -10,10 +10,11 @@ from planner.load.profile import LoadProfile, Trace
 
 
 def split_windows(load: LoadProfile, held_out: float = 1 / 3) -> tuple[LoadProfile, LoadProfile | None]:
-    """(fitted, held out): the last windows, a share `held_out` of them but at least one on either side; one window cannot be split.
+    """(fitted, held out): the last windows, a share `held_out` of them but at least one on either side.
 
-    Windows keep their order, so for a time series the held-out part is the future. A trace is split by sequence, never by token. Of several domains
-    each is split by itself, and one of a single window is fitted whole; where every domain is a single window, they are split like any series.
+    One window cannot be split. Windows keep their order, so of a time series the held-out part is the future.
+    A trace is split by sequence, never by token. Of several domains each is split by itself, and one of a
+    single window is fitted whole; where every domain is a single window, they are split like any series.
     """
     if not 0 <= held_out < 1:
         raise BadInput(f"the held-out share is {held_out}; it must be at least 0 and less than 1")
@@ -33,34 +34,30 @@ def split_notes(fitted: LoadProfile, held_out: LoadProfile | None) -> tuple[str,
         return ()
     whole = [name for name in held_out.domain_names if name not in fitted.domain_names]
     unjudged = [name for name in fitted.domain_names if name not in held_out.domain_names]
-    notes = (
-        [f"{', '.join(whole)}: held out whole, nothing of it was fitted, since every file holds one window"]
-        if whole
-        else []
-    )
-    if unjudged and not whole:
-        notes.append(f"{', '.join(unjudged)}: one window only, so nothing of it is held out")
-    return tuple(notes)
+    if whole:
+        why = "nothing of it was fitted, since every file holds one window"
+        return (f"{', '.join(whole)}: held out whole, {why}",)
+    if unjudged:
+        return (f"{', '.join(unjudged)}: one window only, so nothing of it is held out",)
+    return ()
 
 
 def merge_windows(load: LoadProfile, at_most: int = 16) -> LoadProfile:
-    """The same assignments in at most `at_most` windows, of each domain where there are several: neighbours are summed, in groups whose sizes differ by
-    one at most.
+    """The same assignments in at most `at_most` windows, of each domain where there are several.
+
+    Neighbours are summed, in groups whose sizes differ by one at most.
     """
     groups = window_groups(load, at_most)
     if len(groups) == load.windows:
         return load
-    trace = load.trace
+    names, trace = load.window_names, load.trace
     if trace is not None:
-        trace = Trace(
-            trace.experts_LTK, tuple(sum(trace.sequence_lengths[first:end]) for first, end in groups)
-        )
+        lengths = tuple(sum(trace.sequence_lengths[first:end]) for first, end in groups)
+        trace = Trace(trace.experts_LTK, lengths)
     return replace(
         load,
         tokens_WLE=np.add.reduceat(load.tokens_WLE, [first for first, _ in groups], axis=0),
-        window_names=tuple(_span(load.window_names[first:end]) for first, end in groups)
-        if load.window_names
-        else (),
+        window_names=tuple(_span(names[first:end]) for first, end in groups) if names else (),
         domains=tuple(load.domains[first] for first, _ in groups) if load.domains else (),
         trace=trace,
         notes=(*load.notes, f"{load.windows} windows merged into {len(groups)}, neighbours together"),
@@ -68,7 +65,7 @@ def merge_windows(load: LoadProfile, at_most: int = 16) -> LoadProfile:
 
 
 def window_groups(load: LoadProfile, at_most: int) -> list[tuple[int, int]]:
-    """(first, end) of each group of neighbouring windows: at most `at_most`, of each domain where there are several."""
+    """(first, end) of each group of neighbouring windows: at most `at_most`, or as many of each domain."""
     if at_most < 1:
         raise BadInput(f"windows are to be merged into {at_most}; it must be at least 1")
     groups: list[tuple[int, int]] = []
@@ -80,15 +77,12 @@ def window_groups(load: LoadProfile, at_most: int) -> list[tuple[int, int]]:
 
 def _domain_runs(load: LoadProfile) -> list[tuple[int, int]]:
     """(first, end) of the windows of each domain, the whole load where it is one series."""
-    edges = [
-        0,
-        *np.cumsum([len(list(group)) for _, group in groupby(load.domains or ("",) * load.windows)]).tolist(),
-    ]
-    return list(pairwise(edges))
+    sizes = [len(list(group)) for _, group in groupby(load.domains or ("",) * load.windows)]
+    return list(pairwise([0, *np.cumsum(sizes).tolist()]))
 
 
 def _runs(load: LoadProfile) -> list[tuple[int, int]]:
-    """(first, end) of what is split by itself: each domain of several windows, or the whole series where no domain has several."""
+    """(first, end) of what is split by itself: each domain of several windows, or else the whole series."""
     several = [(first, end) for first, end in _domain_runs(load) if end - first > 1]
     return several or [(0, load.windows)]
 

@@ -6,83 +6,91 @@ Shapes: L layers, T tokens, K = top_k, S sequences, W = S windows, E experts.
 import numpy as np
 
 from planner.base import BadInput
-from planner.load.formats import Recording, check_size
 from planner.load.profile import Counts, Ids, Trace
-from planner.load.rows import resolve_layers, spans
+from planner.load.recording import Recording, check_size
+from planner.load.rows import resolve_layers
+from planner.load.spans import spans
 from planner.model import ModelSpec
 
 SHORTEST_PREFIX = 4  # tokens; fewer agree by chance
 STEPS = ("forward pass", "iteration")  # window units of engines: a step does not begin with a prompt
-AGREEMENT = 0.8  # of a position's sequences with the majority, mean over layers: floating-point noise flips some near-ties
+AGREEMENT = 0.8  # of a position's sequences with the majority, mean over layers: noise flips some near-ties
 
 
 def fit_trace(recording: Recording, model: ModelSpec) -> tuple[Trace, tuple[int, ...], list[str]]:
-    """(trace, ascending layer ids, notes) of a recorded trace; the tokens that open every sequence alike are dropped."""
-    layer_ids = resolve_layers(recording, len(recording.values), model)
+    """(trace, ascending layer ids, notes) of a recording; a prompt that opens every sequence is dropped."""
+    path, layer_ids = recording.path, resolve_layers(recording, model)
     stray = sorted(set(layer_ids) - set(model.placed_layer_ids))
     if stray:
         raise BadInput(
-            f"{recording.path}: the trace has ids for layer {stray[0]}, but {model.name} has experts in layers {spans(model.placed_layer_ids)}"
+            f"{path}: the trace has ids for layer {stray[0]}, "
+            f"but {model.name} has experts in layers {spans(model.placed_layer_ids)}"
         )
     _check_ids(recording, layer_ids, model)
     tokens = recording.values.shape[1]
-    notes = (
-        []
-        if recording.sequence_lengths
-        else [f"{recording.path}: no sequence lengths; its {tokens} tokens are one window"]
-    )
+    notes = []
+    if not recording.sequence_lengths:
+        notes.append(f"{path}: no sequence lengths; its {tokens} tokens are one window")
     lengths = recording.sequence_lengths or (tokens,)
     if sum(lengths) != tokens or min(lengths) < 1:
-        raise BadInput(
-            f"{recording.path}: sequence lengths (from {min(lengths)}) sum to {sum(lengths)}, but the trace holds {tokens} tokens"
-        )
-    experts_LTK = recording.values[np.argsort(layer_ids)].astype(np.int32)
-    prefix = common_prefix(experts_LTK, lengths) if recording.window_unit not in STEPS else 0
+        total = f"(from {min(lengths)}) sum to {sum(lengths)}"
+        raise BadInput(f"{path}: sequence lengths {total}, but the trace holds {tokens} tokens")
+    trace = Trace(recording.values[np.argsort(layer_ids)].astype(np.int32), lengths)
+    if recording.window_unit not in STEPS:
+        trace, note = without_prompt(trace)
+        notes += [f"{path}: {note}"] if note else []
+    return trace, tuple(sorted(layer_ids)), notes
+
+
+def without_prompt(trace: Trace) -> tuple[Trace, str | None]:
+    """The trace without the tokens that open every sequence alike, and a note on them."""
+    lengths = trace.sequence_lengths
+    prefix = common_prefix(trace.experts_LTK, lengths)
+    if not prefix:
+        return trace, None
     if prefix == min(lengths):
-        notes.append(
-            f"{recording.path}: all sequences agree to the end of the shortest ({prefix} tokens), so no common prompt can be told; nothing dropped"
+        return trace, (
+            f"all sequences agree to the end of the shortest ({prefix} tokens), "
+            "so no common prompt can be told; nothing dropped"
         )
-    elif prefix:
-        position_T = np.arange(tokens) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        experts_LTK = experts_LTK[:, position_T >= prefix]
-        lengths = tuple(length - prefix for length in lengths)
-        notes.append(
-            f"{recording.path}: the first {prefix} tokens of all {len(lengths)} sequences are routed alike (a common prompt); dropped"
-        )
-    return Trace(experts_LTK, lengths), tuple(sorted(layer_ids)), notes
+    starts_S = np.cumsum(lengths) - lengths
+    position_T = np.arange(sum(lengths)) - np.repeat(starts_S, lengths)
+    kept_LTK = trace.experts_LTK[:, position_T >= prefix]
+    alike = f"the first {prefix} tokens of all {len(lengths)} sequences are routed alike"
+    return Trace(
+        kept_LTK, tuple(length - prefix for length in lengths)
+    ), f"{alike} (a common prompt); dropped"
 
 
 def _check_ids(recording: Recording, layer_ids: tuple[int, ...], model: ModelSpec) -> None:
-    ids_LTK = recording.values
+    """BadInput where ids are not whole, not top_k a token, not the model's experts, or not distinct."""
+    path, ids_LTK = recording.path, recording.values
     if ids_LTK.dtype.kind not in "iu":
-        raise BadInput(
-            f"{recording.path}: a trace holds whole expert ids; its array is of type {ids_LTK.dtype}"
-        )
+        raise BadInput(f"{path}: a trace holds whole expert ids; its array is of type {ids_LTK.dtype}")
     if ids_LTK.shape[2] != model.top_k:
-        raise BadInput(
-            f"{recording.path}: {ids_LTK.shape[2]} expert ids a token, but {model.name} chooses {model.top_k}"
-        )
+        given = f"{ids_LTK.shape[2]} expert ids a token"
+        raise BadInput(f"{path}: {given}, but {model.name} chooses {model.top_k}")
     outside = (ids_LTK < 0) | (ids_LTK >= model.experts)
     if outside.any():
         layer, token, k = (int(index) for index in np.argwhere(outside)[0])
         raise BadInput(
-            f"{recording.path}: layer {layer_ids[layer]}, token {token} has the expert id {ids_LTK[layer, token, k]}; "
+            f"{path}: layer {layer_ids[layer]}, token {token} has the expert id {ids_LTK[layer, token, k]}; "
             f"{model.name} has the experts 0..{model.experts - 1}"
         )
     sorted_LTK = np.sort(ids_LTK, axis=2)
     twice = sorted_LTK[:, :, 1:] == sorted_LTK[:, :, :-1]
     if twice.any():
         layer, token, k = (int(index) for index in np.argwhere(twice)[0])
-        raise BadInput(
-            f"{recording.path}: layer {layer_ids[layer]}, token {token} chooses expert {sorted_LTK[layer, token, k]} twice; the ids of a token are distinct"
-        )
+        chosen = f"layer {layer_ids[layer]}, token {token} chooses expert {sorted_LTK[layer, token, k]} twice"
+        raise BadInput(f"{path}: {chosen}; the ids of a token are distinct")
 
 
 def common_prefix(experts_LTK: Ids, lengths: tuple[int, ...]) -> int:
     """How many opening tokens all sequences share, 0 where fewer than SHORTEST_PREFIX.
 
-    A position is shared when, besides the majority's first, at least AGREEMENT of the sequences choose the majority's experts (in any order),
-    on average over layers: the router is not bit-exact between batches, so the same prompt does not always give the same ids.
+    A position is shared when, besides the majority's first, at least AGREEMENT of the sequences choose the
+    majority's experts (in any order), on average over layers: the router is not bit-exact between batches,
+    so the same prompt does not always give the same ids.
     """
     starts_S = np.cumsum(lengths) - lengths
     if len(lengths) < 2:
@@ -94,7 +102,7 @@ def common_prefix(experts_LTK: Ids, lengths: tuple[int, ...]) -> int:
 
 
 def _agreement(experts_LSK: Ids) -> float:
-    """Share of the other sequences that choose as the majority does, mean over layers; 1 where all agree, 0 where none does."""
+    """Share of the other sequences that choose as the majority does, mean over layers: 1 where all agree."""
     largest_L = [
         np.unique(chosen_SK, axis=0, return_counts=True)[1].max()
         for chosen_SK in np.sort(experts_LSK, axis=2)

@@ -1,4 +1,8 @@
-"""From one map file to another: the same rows, in the numbering of another engine. What the other format cannot hold is said, never dropped in silence."""
+"""From one map file to another: the same rows, in the numbering of another engine.
+
+What the other format cannot hold is said, never dropped in silence.
+Shapes: P slots.
+"""
 
 import io
 from collections.abc import Iterator
@@ -10,16 +14,16 @@ import numpy as np
 
 from planner.base import BadInput, parse_json, write_atomic
 from planner.engines import MapFile, engine_names, find_engine, find_format
-from planner.maps.check import find_map, judge, read_value
+from planner.maps.check import judge
+from planner.maps.read import find_map, problem_beside, read_value
 from planner.maps.rules import whole_rows
 from planner.model import ModelSpec, find_model
-from planner.placement import Placement
-from planner.plan import EMITTED_PLAN, SCHEMA, plan_from_dict, read_plan
+from planner.plan import SCHEMA, plan_from_dict
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """The text of the new map and what a person should know of it; a note that begins with WARNING must be shown."""
+    """The text of the new map and what to know of it; a note that begins with WARNING must be shown."""
 
     text: str
     notes: tuple[str, ...]
@@ -28,48 +32,53 @@ class Conversion:
 def convert_file(
     path: Path, target: str, source: str | None = None, model_name: str | None = None, ep: int | None = None
 ) -> Conversion:
-    """A map, or a plan, as a map of `target`. BadInput where it breaks a rule, where `source` is not its format, or where model or EP size is missing.
+    """A map, or a plan, as a map of `target`.
 
+    BadInput where it breaks a rule, where `source` is not its format, or where model or EP size is missing.
     A map beside the plan it was emitted from has that plan's model and EP size where none are given.
     """
     find_map_format(target)
     value = read_value(path)
     if isinstance(value, dict) and value.get("schema") == SCHEMA:
         problem, placement, _ = plan_from_dict(value, str(path))
-        return convert_rows(_rows(placement), target, problem.model, problem.gpus)
+        rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
+        return convert_rows(rows, target, problem.model, problem.gpus)
+    found = _map_of(value, path, source)
+    model, ep = _facts(path, model_name, ep)
+    report = judge(found, model, ep)
+    if not report.ok:
+        count = len(report.problems)
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        raise BadInput(f"{path}: {report.problems[0]}{more}")
+    converted = convert_rows(rows_of(found, model), target, model, ep or found.gpus)
+    unchecked = (f"not checked: {line}" for line in report.unchecked)
+    return Conversion(converted.text, (*converted.notes, *unchecked))
+
+
+def _map_of(value: Any, path: Path, source: str | None) -> MapFile:
+    """The map in a parsed file. BadInput where it is not of the format `source`."""
     if source is not None:
         find_map_format(source)
     named, found = find_map(value, str(path), prefer=source)
     if source is not None and named != source:
-        raise BadInput(
-            f"{path}: this is a map of {find_format(named).TITLE}, not {find_format(source).TITLE}; use --from {named}"
-        )
-    model, ep = _facts(path, model_name, ep)
-    report = judge(found, model, ep)
-    if not report.ok:
-        raise BadInput(
-            f"{path}: {report.problems[0]}"
-            + (f" (and {len(report.problems) - 1} more)" if len(report.problems) > 1 else "")
-        )
-    converted = convert_rows(rows_of(found, model), target, model, ep or found.gpus)
-    return Conversion(
-        converted.text, (*converted.notes, *(f"not checked: {line}" for line in report.unchecked))
-    )
+        of, expected = find_format(named).TITLE, find_format(source).TITLE
+        raise BadInput(f"{path}: this is a map of {of}, not {expected}; use --from {named}")
+    return found
 
 
 def write_map(converted: Conversion, target: str, output: Path) -> Path:
-    """The new map at `output`: as text, or as arrays where its name ends in .npz, which only the balancers' tensors can be."""
+    """The new map at `output`: as text, or as arrays where its name ends in .npz.
+
+    Only the balancers' tensors can be arrays.
+    """
     if output.suffix.lower() != ".npz":
         return write_atomic(output, converted.text)
     if target != "eplb":
-        raise BadInput(
-            f"{output}: {find_format(target).TITLE} is text; name it .yaml or .json (only --to eplb has arrays)"
-        )
+        title = find_format(target).TITLE
+        raise BadInput(f"{output}: {title} is text; name it .yaml or .json (only --to eplb has arrays)")
+    lists = parse_json(converted.text, str(output))
+    arrays: dict[str, Any] = {name: np.array(value, dtype=np.int64) for name, value in lists.items()}
     content = io.BytesIO()
-    arrays: dict[str, Any] = {
-        name: np.array(value, dtype=np.int64)
-        for name, value in parse_json(converted.text, str(output)).items()
-    }
     np.savez(content, **arrays)
     return write_atomic(output, content.getvalue())
 
@@ -79,7 +88,8 @@ def find_map_format(name: str) -> None:
     if name in engine_names() and not hasattr(find_engine(name), "MAP_NAME"):
         found = find_engine(name)
         raise BadInput(
-            f"{found.TITLE} {found.VERSION} reads no map file; `moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan"
+            f"{found.TITLE} {found.VERSION} reads no map file; "
+            f"`moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan"
         )
     find_format(name)
 
@@ -90,7 +100,10 @@ def rows_of(found: MapFile, model: ModelSpec) -> dict[int, list[int]]:
 
 
 def convert_rows(rows: dict[int, list[int]], target: str, model: ModelSpec, gpus: int | None) -> Conversion:
-    """Rows by absolute layer id as a map of `target`. Layers that it wants and the rows have not get the trivial row; BadInput where it needs the EP size."""
+    """Rows by absolute layer id as a map of `target`. BadInput where it needs the EP size.
+
+    Layers that it wants and the rows have not get the trivial row.
+    """
     wanted = find_format(target)
     if gpus is None and target == "vllm_ascend":
         raise BadInput(f"{wanted.TITLE} lists experts by device: give the EP size with --ep")
@@ -105,25 +118,24 @@ def _notes(rows: dict[int, list[int]], trivial_P: list[int], target: str, model:
     held = wanted.held_layers(model)
     lost = [layer for layer, row in rows.items() if layer not in held and row != trivial_P]
     if lost:
-        yield f"WARNING: {wanted.TITLE}'s map has no row for layer {', '.join(map(str, lost))}: left out, the engine serves its default placement there"
+        layers = ", ".join(map(str, lost))
+        instead = "left out, the engine serves its default placement there"
+        yield f"WARNING: {wanted.TITLE}'s map has no row for layer {layers}: {instead}"
     made = [layer for layer in held if layer in model.placed_layer_ids and layer not in rows]
     if made:
-        yield f"layer {', '.join(map(str, made))} has no row in the source and got the trivial one (expert p % E in slot p)"
+        layers = ", ".join(map(str, made))
+        yield f"layer {layers} has no row in the source and got the trivial one (expert p % E in slot p)"
     if target in engine_names() and not find_engine(target).reads_map(model):
-        yield f"WARNING: {wanted.TITLE} does not read a map for {model.architecture}: it would ignore this file"
+        unread = f"does not read a map for {model.architecture}"
+        yield f"WARNING: {wanted.TITLE} {unread}: it would ignore this file"
 
 
 def _facts(path: Path, model_name: str | None, ep: int | None) -> tuple[ModelSpec, int | None]:
     if model_name:
         return find_model(model_name), ep
-    beside = path.with_name(EMITTED_PLAN)
-    if not beside.is_file():
+    problem = problem_beside(path)
+    if problem is None:
         raise BadInput(
             f"{path}: a map does not say which layers its rows are for: name the model with --model"
         )
-    problem, _, _ = read_plan(beside)
     return problem.model, ep or problem.gpus
-
-
-def _rows(placement: Placement) -> dict[int, list[int]]:
-    return dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))

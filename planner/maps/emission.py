@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.base import BadInput, check_keys, dump_json, read_json, read_text, write_atomic
-from planner.engines import Emission, engine_names, find_engine, map_formats, sglang, vllm, vllm_ascend
+from planner.engines import Emission, engine_names, find_engine, map_formats, plugin_engines
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -26,50 +26,79 @@ def emit_plan(
     plugin: bool = False,
     draft: bool = True,
 ) -> Emission:
-    """What `engine` loads to serve the plan. BadInput where the plan breaks a hard rule or one of the engine's limits.
+    """What `engine` loads to serve the plan.
 
-    BadInput too where the engine has a map file and would not read this one, unless `flags_only` asks for the launch without it. An engine that has no
-    map file (vLLM without its `plugin`) is given its flags, and a note that says so: nothing is there that could be misread. Without `draft` the
-    engine is served without its draft (MTP) layers, and their limits do not count.
+    BadInput where the plan breaks a hard rule or one of the engine's limits; and where the engine has a map
+    file and would not read this one, unless `flags_only` asks for the launch without it. An engine that has
+    no map file (vLLM without its `plugin`) is given its flags, and a note that says so: nothing is there that
+    could be misread. Without `draft` the engine is served without its draft (MTP) layers, and their limits do
+    not count.
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
-    path = model_path or problem.model.name
-    if plugin and (engine != vllm.NAME or flags_only):
-        raise BadInput(
-            "--plugin is for --engine vllm without --flags-only: the plugin makes vLLM's balancer return the plan's map"
-        )
+    if plugin:
+        _check_plugin(engine, flags_only=flags_only)
     if not draft:
-        if engine != sglang.NAME:
-            raise BadInput(
-                f"--no-draft is for --engine {sglang.NAME}: the draft layers of other engines take the plan's redundant experts"
-            )
+        _check_no_draft(engine)
         problem, placement = _without_draft(problem, placement)
-    emission = (
-        vllm.emit(placement, problem, path, version, plugin=True)
-        if plugin
-        else found.emit(placement, problem, path, version)
+    emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
+    emission = emit(placement, problem, model_path or problem.model.name, version)
+    if emission.ignored:
+        if engine in map_formats() and not flags_only:
+            raise BadInput(f"{plan_file}: {emission.ignored}; {_way_out(problem.model, engine)}")
+        return emission
+    if flags_only:
+        raise BadInput(
+            f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; "
+            "leave --flags-only out"
+        )
+    judged = _other_judgement(problem, engine, value.get("engine") or "none")
+    if judged is None:
+        return emission
+    note = f"{judged}: `moeplan evaluate {plan_file} --engine {engine}` shows what that costs"
+    return replace(emission, notes=(*emission.notes, note))
+
+
+def _other_judgement(problem: Problem, engine: str, judged_for: str) -> str | None:
+    """Where the plan's figures are for another replica rule or transport than the engine's."""
+    found, workload = find_engine(engine), problem.workload
+    rule = found.replica_rule(workload.phase, problem.topology)
+    transport = found.transport(workload.phase, problem.topology, problem.model)
+    if (problem.replica_rule, workload.transport) == (rule, transport):
+        return None
+    return (
+        f"the plan was judged under the replica rule '{problem.replica_rule}' "
+        f"and transport '{workload.transport}' (engine {judged_for}); "
+        f"{found.TITLE} uses '{rule}' and '{transport}'"
     )
-    if emission.ignored and engine in map_formats() and not flags_only:
-        others = _served_by(problem.model, engine)
-        elsewhere = f", and {' or '.join(others)} would serve the plan" if others else ""
-        raise BadInput(
-            f"{plan_file}: {emission.ignored}; nothing was written. --flags-only writes the launch without the map{elsewhere}"
-        )
-    if flags_only and not emission.ignored:
-        raise BadInput(
-            f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; leave --flags-only out"
-        )
-    phase, topology = problem.workload.phase, problem.topology
-    rule, transport = found.replica_rule(phase, topology), found.transport(phase, topology, problem.model)
-    if not emission.ignored and (problem.replica_rule, problem.workload.transport) != (rule, transport):
-        note = (
-            f"the plan was judged under the replica rule '{problem.replica_rule}' and transport '{problem.workload.transport}' (engine "
-            f"{value.get('engine') or 'none'}); {found.TITLE} uses '{rule}' and '{transport}': "
-            f"`moeplan evaluate {plan_file} --engine {engine}` shows what that costs"
-        )
-        emission = replace(emission, notes=(*emission.notes, note))
-    return emission
+
+
+def _way_out(model: ModelSpec, engine: str) -> str:
+    """What to do where the engine would not read the map."""
+    others = _served_by(model, engine)
+    elsewhere = f", and {' or '.join(others)} would serve the plan" if others else ""
+    return f"nothing was written. --flags-only writes the launch without the map{elsewhere}"
+
+
+def _check_plugin(engine: str, *, flags_only: bool) -> None:
+    known = plugin_engines()
+    if engine in known and not flags_only:
+        return
+    titles = " or ".join(found.TITLE for found in known.values())
+    raise BadInput(
+        f"--plugin is for --engine {' or '.join(known)} without --flags-only: "
+        f"the plugin makes {titles}'s balancer return the plan's map"
+    )
+
+
+def _check_no_draft(engine: str) -> None:
+    if find_engine(engine).DRAFT_IS_OPTIONAL:
+        return
+    known = [name for name in engine_names() if find_engine(name).DRAFT_IS_OPTIONAL]
+    raise BadInput(
+        f"--no-draft is for --engine {' or '.join(known)}: "
+        "the draft layers of other engines take the plan's redundant experts"
+    )
 
 
 def _without_draft(problem: Problem, placement: Placement) -> tuple[Problem, Placement]:
@@ -83,29 +112,34 @@ def _without_draft(problem: Problem, placement: Placement) -> tuple[Problem, Pla
 
 
 def _served_by(model: ModelSpec, engine: str) -> list[str]:
-    """What to give `emit` in the place of `engine` so that the plan's map is read, as far as the model decides it. NPUs are no way out for a GPU."""
+    """What to give `emit` in place of `engine` so that the plan's map is read, so far as the model decides.
+
+    NPUs are no way out for a GPU.
+    """
+    accelerator = find_engine(engine).ACCELERATOR
+    others = {name: find_engine(name) for name in engine_names() if name != engine}
     readers = [
         f"--engine {name}"
-        for name in engine_names()
-        if name not in (engine, vllm_ascend.NAME) and find_engine(name).reads_map(model)
+        for name, other in others.items()
+        if accelerator == other.ACCELERATOR and other.reads_map(model)
     ]
-    return [*readers, f"--engine {vllm.NAME} --plugin"] if model.architecture in vllm.BALANCED else readers
+    with_plugin = [
+        f"--engine {name} --plugin" for name, other in plugin_engines().items() if other.plugin_serves(model)
+    ]
+    return [*readers, *with_plugin]
 
 
 def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Path]:
-    """Write the files, a copy of the plan and a list of both into the folder, which is made where it is absent. Each file is replaced whole or not at all.
+    """Write the files, a copy of the plan and a list of both into the folder, made where it is absent.
 
-    Files that an earlier emission wrote here and this one does not are removed: an engine must not find a map of another plan. One that was changed since
-    is nobody's to remove: then BadInput, and nothing is written.
+    Each file is replaced whole or not at all. Files that an earlier emission wrote here and this one does not
+    are removed: an engine must not find a map of another plan. One that was changed since is nobody's to
+    remove: then BadInput, and nothing is written.
     """
     texts = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
     stale = [folder / name for name in _earlier(folder, keep=set(texts))]
-    texts[MANIFEST] = dump_json(
-        {
-            "schema": MANIFEST_SCHEMA,
-            "files": {name: _digest(text.encode()) for name, text in sorted(texts.items())},
-        }
-    )
+    digests = {name: _digest(text.encode()) for name, text in sorted(texts.items())}
+    texts[MANIFEST] = dump_json({"schema": MANIFEST_SCHEMA, "files": digests})
     try:
         for name in texts:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +151,7 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
 
 
 def _earlier(folder: Path, keep: set[str]) -> list[str]:
-    """Names of what an earlier emission wrote into the folder, without those to keep and those that are gone."""
+    """Names of what an earlier emission wrote into the folder, but those to keep and those that are gone."""
     manifest = folder / MANIFEST
     if not manifest.is_file():
         return []
@@ -129,7 +163,8 @@ def _earlier(folder: Path, keep: set[str]) -> list[str]:
             continue
         if _digest(path.read_bytes()) != digests[name]:
             raise BadInput(
-                f"{path}: an earlier emission wrote it, it was changed since, and this one has no such file: move it away, or name another folder"
+                f"{path}: an earlier emission wrote it, it was changed since, and this one has no such file: "
+                "move it away, or name another folder"
             )
         found.append(name)
     return found

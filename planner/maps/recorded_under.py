@@ -4,7 +4,7 @@ from pathlib import Path
 
 from planner.base import BadInput
 from planner.load import TORCH_SUFFIXES, SlotMap, read_torch, slot_map
-from planner.maps.check import find_map, read_value
+from planner.maps.read import find_map, read_value
 from planner.maps.rules import cell_violations, whole_rows
 from planner.model import ModelSpec
 from planner.plan import SCHEMA, plan_from_dict
@@ -14,16 +14,18 @@ MAP_KEYS = ("physical_to_logical_map", "last_physical_to_logical_map")
 
 
 def read_slot_map(path: Path, model: ModelSpec) -> SlotMap:
-    """Which expert of `model` sat in which slot. BadInput where a row breaks a rule, so that no count can be given to the wrong expert."""
+    """Which expert of `model` sat in which slot.
+
+    BadInput where a row breaks a rule, so that no count can be given to the wrong expert.
+    """
     if path.suffix.lower() in TORCH_SUFFIXES:
         return slot_map(_rows_of_tensors(path), str(path), model.experts)
     value = read_value(path)
     if isinstance(value, dict) and value.get("schema") == SCHEMA:
         problem, placement, _ = plan_from_dict(value, str(path))
         if problem.model.experts != model.experts:
-            raise BadInput(
-                f"{path}: the plan is of {problem.model.name} with {problem.model.experts} experts, but {model.name} has {model.experts}"
-            )
+            planned = f"{problem.model.name} with {problem.model.experts} experts"
+            raise BadInput(f"{path}: the plan is of {planned}, but {model.name} has {model.experts}")
         return slot_map(placement.expert_LP, str(path), model.experts, placement.layer_ids)
     _, found = find_map(value, str(path))
     broken: list[Violation] = []

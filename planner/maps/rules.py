@@ -1,11 +1,12 @@
-"""The judge of map files: every fault with its layer, GPU and expert, whatever the format. What a map is, its engine's module says.
+"""The judge of map files: every fault with its layer, GPU and expert, whatever the format.
 
+What a map is, its engine's module says.
 Shapes: L layers, P slots, G GPUs.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,10 @@ from planner.problem import Violation, check_slots, row_violations
 
 
 def whole_rows(found: MapFile, model: ModelSpec | None, broken: list[Violation]) -> dict[int, list[int]]:
-    """Rows of whole numbers by layer id, all as long as the map says; a violation for each other row. Without a model, by the file's own numbers."""
+    """Rows of whole numbers by layer id, all as long as the map says; a violation for each other row.
+
+    Without a model, by the file's own numbers.
+    """
     numbers = found.layer_ids(model) if model else tuple(number for number, _ in found.rows)
     rows = {layer: _integers(row, layer, broken) for layer, (_, row) in zip(numbers, found.rows, strict=True)}
     slots = found.slots or next((len(row) for row in rows.values() if row is not None), 0)
@@ -28,30 +32,37 @@ def whole_rows(found: MapFile, model: ModelSpec | None, broken: list[Violation])
 
 
 def layer_violations(found: MapFile, model: ModelSpec) -> Iterator[Violation]:
-    """Missing rows; and surplus ones where a row's place says its layer. A key that the engine never looks up does no harm."""
+    """Missing rows; and surplus ones where a row's place says its layer.
+
+    A key that the engine never looks up does no harm.
+    """
     layers = found.layer_ids(model)
+    rows = len(layers)
     if found.numbering == "decoder":
-        if len(layers) != model.layers:
-            hint = ""
-            if len(layers) == len(model.moe_layer_ids):
-                hint = "; there is one row for each MoE layer, so the engine would give layers the rows of later ones: dense layers need a row too"
-            text = f"{len(layers)} rows, and {model.name} has {model.layers} decoder layers, each of which needs a row in its place{hint}"
-            yield Violation("layers", text)
+        if rows != model.layers:
+            yield Violation("layers", _other_depth(rows, model))
         return
     most = len(model.moe_layer_ids if found.numbering == "moe" else model.placed_layer_ids)
-    if found.numbering != "absolute" and len(layers) > most:
-        hint = "; rows count MoE layers, dense ones have none" if len(layers) == model.layers else ""
-        yield Violation(
-            "layers", f"{len(layers)} rows, and {model.name} has {most} layers that could have one{hint}"
-        )
+    if found.numbering != "absolute" and rows > most:
+        hint = "; rows count MoE layers, dense ones have none" if rows == model.layers else ""
+        text = f"{rows} rows, and {model.name} has {most} layers that could have one{hint}"
+        yield Violation("layers", text)
     for layer in model.placed_layer_ids if found.needs_draft_rows else model.moe_layer_ids:
         if layer not in layers:
-            draft = (
-                " (a draft layer: the engine asks for it when MTP is on)"
-                if layer in model.draft_layer_ids
-                else ""
-            )
-            yield Violation("layers", f"layer {layer} of {model.name} has no row{draft}", layer)
+            draft = layer in model.draft_layer_ids
+            why = " (a draft layer: the engine asks for it when MTP is on)" if draft else ""
+            yield Violation("layers", f"layer {layer} of {model.name} has no row{why}", layer)
+
+
+def _other_depth(rows: int, model: ModelSpec) -> str:
+    needed = f"{model.layers} decoder layers, each of which needs a row in its place"
+    text = f"{rows} rows, and {model.name} has {needed}"
+    if rows != len(model.moe_layer_ids):
+        return text
+    return (
+        f"{text}; there is one row for each MoE layer, "
+        "so the engine would give layers the rows of later ones: dense layers need a row too"
+    )
 
 
 def cell_violations(
@@ -61,17 +72,14 @@ def cell_violations(
     expert_LP, layer_ids = rows_LP(rows), tuple(rows)
     slots = expert_LP.shape[1]
     if experts > slots:
-        row, slot = np.unravel_index(int(expert_LP.argmax()), expert_LP.shape)
-        layer, expert = layer_ids[row], int(expert_LP[row, slot])
-        named = (
-            f"{model.name} has {experts} experts"
-            if model
-            else f"layer {layer}, slot {slot}: expert id {expert} implies {experts} experts"
-        )
-        text = f"{named}, and a row has {slots} slots, so some expert has none"
-        yield Violation("slots", text) if model else Violation("slots", text, layer, expert=expert)
+        few = f"and a row has {slots} slots, so some expert has none"
         if model is None:  # an absurd id would make the count below as large as itself
+            row, slot = np.unravel_index(int(expert_LP.argmax()), expert_LP.shape)
+            layer, expert = layer_ids[row], int(expert_LP[row, slot])
+            where = f"layer {layer}, slot {slot}: expert id {expert}"
+            yield Violation("slots", f"{where} implies {experts} experts, {few}", layer, expert=expert)
             return
+        yield Violation("slots", f"{model.name} has {experts} experts, {few}")
     for violation in row_violations(expert_LP, layer_ids, experts, gpus or 1):
         if gpus is None and violation.rule == "distinct":
             continue
@@ -96,32 +104,30 @@ def clean_sizes(expert_LP: npt.NDArray[np.int64]) -> list[int]:
 
 def _integers(row: Any, layer: int, broken: list[Violation]) -> list[int] | None:
     """The row, or None and a violation where a cell is no whole number that an expert id could be."""
+    fault = _fault(row, layer)
+    if fault is None:
+        return cast("list[int]", row)
+    broken.append(fault)
+    return None
+
+
+def _fault(row: Any, layer: int) -> Violation | None:
+    """The first thing wrong with a row by itself."""
     if not isinstance(row, list) or not row:
         held = "empty" if row == [] else f"a {type(row).__name__}"
-        broken.append(
-            Violation("integer", f"layer {layer}: the row is {held}; expected a list of expert ids", layer)
-        )
-        return None
+        return Violation("integer", f"layer {layer}: the row is {held}; expected a list of expert ids", layer)
     for slot, cell in enumerate(row):
         if type(cell) is not int:
-            broken.append(
-                Violation(
-                    "integer", f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number", layer
-                )
-            )
-            return None
+            text = f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number"
+            return Violation("integer", text, layer)
         if not -(2**31) <= cell < 2**31:
-            broken.append(
-                Violation(
-                    "range", f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range", layer
-                )
-            )
-            return None
-    return row
+            text = f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range"
+            return Violation("range", text, layer)
+    return None
 
 
 def _nearest(model: ModelSpec | None, gpus: int | None, slots: int) -> str | None:
-    """What a slot count that does not divide could be instead, in the words of the check that every question passes."""
+    """What a slot count that does not divide could be instead, in the words of every question's check."""
     try:
         if model and gpus:
             check_slots(model, gpus, slots - model.experts)

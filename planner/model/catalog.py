@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.base import BadInput, check_keys, data_file, nearest, read_json, read_yaml
 from planner.model.config_json import spec_from_config
+from planner.model.hf_config import shown
 from planner.model.model import ModelSpec
-from planner.model.weight_dtype import shown
 
 LARGEST_CONFIG_BYTES = 64 << 20  # mixed-precision releases list every quantized layer: megabytes, not more
 
@@ -30,7 +30,9 @@ class _Entry:
 
 
 def find_model(text: str) -> ModelSpec:
-    """The model of a catalogue name, an alias, a config.json or a folder that holds one. A catalogue name wins over a file of the same name.
+    """The model of a catalogue name, an alias, a config.json or a folder that holds one.
+
+    A catalogue name wins over a file of the same name.
 
     >>> find_model("mixtral").experts
     8
@@ -43,10 +45,12 @@ def find_model(text: str) -> ModelSpec:
         return _read_config(path)
     if text.startswith((".", "/", "~")) or text.endswith(".json") or text.count("/") > 1:
         raise BadInput(
-            f"{shown(text)}: there is no such file or folder; give a model's config.json, or a name from 'moeplan model list'"
+            f"{shown(text)}: there is no such file or folder; "
+            "give a model's config.json, or a name from 'moeplan model list'"
         )
     raise BadInput(
-        f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; 'moeplan model list' lists all, and a path to a config.json works too"
+        f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; "
+        "'moeplan model list' lists all, and a path to a config.json works too"
     )
 
 
@@ -56,20 +60,20 @@ def model_names() -> list[str]:
 
 
 def model_aliases(name: str) -> tuple[str, ...]:
-    """The short names of a catalogue model, beside its id without the owner; none for a model from a config.json."""
+    """The short names of a catalogue model, beside its id without the owner.
+
+    A model from a config.json has none.
+    """
     entry = _catalogue().get(name)
     return entry.aliases if entry else ()
 
 
 def _existing(text: str) -> Path | None:
+    """Whatever the text is: too long, with a null byte, or ~nobody's."""
     try:
         path = Path(text).expanduser()
         return path if text.strip() and path.exists() else None
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ):  # no text of a person's is a fault of ours: too long, a null byte, ~nobody
+    except (OSError, ValueError, RuntimeError):
         return None
 
 
@@ -78,20 +82,19 @@ def _read_config(path: Path) -> ModelSpec:
     path = path / "config.json" if path.is_dir() else path
     config = read_json(path, LARGEST_CONFIG_BYTES)
     beside = path.with_name("hf_quant_config.json")
-    if (
-        isinstance(config, dict)
-        and not config.get("quantization_config")
-        and path != beside
-        and beside.exists()
-    ):
-        stated = read_json(beside, LARGEST_CONFIG_BYTES)
-        if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
-            raise BadInput(
-                f"{beside}: the mapping 'quantization' is missing; give the release's own file or take it away"
-            )
-        config = {**config, "quantization_config": stated["quantization"]}
+    silent = isinstance(config, dict) and not config.get("quantization_config")
+    if silent and path != beside and beside.exists():
+        config = {**config, "quantization_config": _quantization(beside)}
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
     return spec_from_config(config, name, str(path))
+
+
+def _quantization(path: Path) -> Any:
+    stated = read_json(path, LARGEST_CONFIG_BYTES)
+    if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
+        asked = "give the release's own file or take it away"
+        raise BadInput(f"{path}: the mapping 'quantization' is missing; {asked}")
+    return stated["quantization"]
 
 
 @cache
@@ -114,11 +117,9 @@ def _entry(name: str, facts: Any) -> _Entry:
     optional: _Kinds = {**_OPTIONAL_FACTS, "draft_layers": (str, int), "aliases": list}
     facts = check_keys(facts, f"models.yaml: {name}", {**_FACTS, "moe_layers": (str, int)}, optional)
     given = {key: facts[key] for key in (*_FACTS, *_OPTIONAL_FACTS) if key in facts}
-    moe_layer_ids, draft_layer_ids = parse_ids(facts["moe_layers"]), parse_ids(facts.get("draft_layers", ""))
-    return _Entry(
-        ModelSpec(name=name, moe_layer_ids=moe_layer_ids, draft_layer_ids=draft_layer_ids, **given),
-        tuple(facts.get("aliases", ())),
-    )
+    given["moe_layer_ids"] = parse_ids(facts["moe_layers"])
+    given["draft_layer_ids"] = parse_ids(facts.get("draft_layers", ""))
+    return _Entry(ModelSpec(name=name, **given), tuple(facts.get("aliases", ())))
 
 
 def parse_ids(text: str | int) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ from planner.base import BadInput
 class ModelSpec:
     """One model. Layers are absolute decoder layer ids, as in the model's own config.
 
-    For DeepSeek-V3: 61 layers, of which 3..60 hold 256 routed experts each, and one draft (MTP) layer that gets the id 61.
-    Shared experts are kept apart and never placed.
+    For DeepSeek-V3: 61 layers, of which 3..60 hold 256 routed experts each, and one draft (MTP) layer that
+    gets the id 61. Shared experts are kept apart and never placed.
     """
 
     name: str
@@ -38,22 +38,22 @@ class ModelSpec:
                 raise BadInput(f"model {self.name}: {field} is {getattr(self, field)}; it must be at least 1")
         if self.top_k > self.experts:
             raise BadInput(f"model {self.name}: top_k {self.top_k} is more than its {self.experts} experts")
-        if not self.moe_layer_ids:
+        self._check_layer_ids()
+        if self.weight_dtype not in BYTES_PER_WEIGHT:
+            known = ", ".join(BYTES_PER_WEIGHT)
+            raise BadInput(f"model {self.name}: weight dtype {self.weight_dtype!r} is not one of {known}")
+
+    def _check_layer_ids(self) -> None:
+        ids = self.moe_layer_ids
+        if not ids:
             raise BadInput(f"model {self.name}: no layer holds routed experts; there is nothing to place")
-        if (
-            list(self.moe_layer_ids) != sorted(set(self.moe_layer_ids))
-            or not 0 <= self.moe_layer_ids[0] <= self.moe_layer_ids[-1] < self.layers
-        ):
-            raise BadInput(
-                f"model {self.name}: MoE layer ids must be distinct, ascending and within 0..{self.layers - 1}"
-            )
+        if list(ids) != sorted(set(ids)) or not 0 <= ids[0] <= ids[-1] < self.layers:
+            span = f"0..{self.layers - 1}"
+            raise BadInput(f"model {self.name}: MoE layer ids must be distinct, ascending and within {span}")
         if any(layer < self.layers for layer in self.draft_layer_ids):
             raise BadInput(
-                f"model {self.name}: draft layer ids {self.draft_layer_ids} must follow the {self.layers} decoder layers"
-            )
-        if self.weight_dtype not in BYTES_PER_WEIGHT:
-            raise BadInput(
-                f"model {self.name}: weight dtype {self.weight_dtype!r} is not one of {', '.join(BYTES_PER_WEIGHT)}"
+                f"model {self.name}: draft layer ids {self.draft_layer_ids} "
+                f"must follow the {self.layers} decoder layers"
             )
 
     @cached_property
@@ -62,19 +62,18 @@ class ModelSpec:
         return self.moe_layer_ids + self.draft_layer_ids
 
     @property
+    def _expert_weights(self) -> int:
+        return self.expert_matrices * self.dispatch_width * self.expert_intermediate
+
+    @property
     def expert_bytes(self) -> float:
         """Weight bytes of one routed expert of one layer, block scales included."""
-        return (
-            self.expert_matrices
-            * self.dispatch_width
-            * self.expert_intermediate
-            * BYTES_PER_WEIGHT[self.weight_dtype]
-        )
+        return self._expert_weights * BYTES_PER_WEIGHT[self.weight_dtype]
 
     @property
     def flops_per_assignment(self) -> float:
         """Floating point operations of one (token, expert) assignment."""
-        return 2.0 * self.expert_matrices * self.dispatch_width * self.expert_intermediate
+        return 2.0 * self._expert_weights
 
 
 BYTES_PER_WEIGHT = {

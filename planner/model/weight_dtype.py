@@ -1,21 +1,19 @@
-"""How a Hugging Face release stores its routed experts' weights: quantization settings -> one of the weight dtypes of `planner.model.model`.
+"""How a Hugging Face release stores its routed experts' weights: quantization settings -> a weight dtype.
 
-Beside the experts a release may hold other dtypes (attention in bf16, dense layers in MXFP8); only what is said of the experts counts.
+The dtypes are those of `planner.model.model`. Beside the experts a release may hold others (attention in
+bf16, dense layers in MXFP8); only what is said of the experts counts.
 """
 
 from typing import Any
 
 from planner.base import BadInput
+from planner.model.hf_config import shown
 
-# Spelling of a scheme, lower case -> weight dtype. The second block is modelopt's `quant_algo`.
-_SCHEMES = {
-    "fp8": "fp8",
-    "fbgemm_fp8": "fp8",
-    "mxfp4": "mxfp4",
-    "fp4": "mxfp4",
-    "bf16": "bf16",
-    "bfloat16": "bf16",
-} | {"nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "fp8_pb_wo": "fp8", "w4a8_mxfp4_fp8": "mxfp4"}
+# Spelling of a scheme, lower case -> weight dtype.
+_METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "fp4": "mxfp4"}
+_PLAIN = {"bf16": "bf16", "bfloat16": "bf16"}
+_MODELOPT = {"nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "fp8_pb_wo": "fp8", "w4a8_mxfp4_fp8": "mxfp4"}
+_SCHEMES = _METHODS | _PLAIN | _MODELOPT
 # (bits, kind, weights to a scale) of a config group. A group of None is any.
 _GROUPS = {
     (8, "float", None): "fp8",
@@ -26,21 +24,24 @@ _GROUPS = {
 
 
 def weight_dtype(config: dict[str, Any], text: dict[str, Any], where: str) -> tuple[str, bool]:
-    """(weight dtype of the routed experts, whether that is assumed). `text` is the text model's part of `config`, or `config` itself."""
+    """(weight dtype of the routed experts, whether that is assumed).
+
+    `text` is the text model's part of `config`, or `config` itself.
+    """
     quantization = text.get("quantization_config") or config.get("quantization_config")
     if quantization:
         if not isinstance(quantization, dict):
             raise BadInput(f"{where}: 'quantization_config' is {shown(quantization)}; expected a mapping")
         return _quantized(quantization, text.get("expert_dtype"), where), False
-    stored = next(
-        (part[key] for part in (text, config) for key in ("dtype", "torch_dtype") if part.get(key)), None
-    )
+    spellings = [part.get(key) for part in (text, config) for key in ("dtype", "torch_dtype")]
+    stored = next((dtype for dtype in spellings if dtype), None)
     if stored in ("bfloat16", "float16", "torch.bfloat16", "torch.float16"):
         return "bf16", False  # stands for both 16-bit floats: the same bytes and the same rate
     if stored in (None, "auto", "float32", "torch.float32"):
         return "bf16", True  # engines serve float32 releases in 16 bits
     raise BadInput(
-        f"{where}: the weight dtype 'dtype' or 'torch_dtype' is {shown(stored)}; known are bfloat16, float16 and float32"
+        f"{where}: the weight dtype 'dtype' or 'torch_dtype' is {shown(stored)}; "
+        "known are bfloat16, float16 and float32"
     )
 
 
@@ -81,29 +82,34 @@ def _of_experts(layers: Any, where: str) -> Any:
 
 
 def _grouped(groups: Any, where: str) -> str:
-    """compressed-tensors and modelopt: the group that names experts, else the only group."""
-    entries = list(groups.values()) if isinstance(groups, dict) else []
-    if not entries or not all(
-        isinstance(entry, dict) and isinstance(entry.get("weights"), dict) for entry in entries
-    ):
-        raise BadInput(
-            f"{where}: 'config_groups' is {shown(groups)}; expected groups, each with its 'weights'"
-        )
-    naming = [
-        entry
-        for entry in entries
-        if isinstance(entry.get("targets"), list) and any(map(_names_experts, entry["targets"]))
-    ]
-    chosen = naming or entries
-    if len(chosen) > 1:
-        raise _unknown(
-            f"{len(entries)} config groups that do not say which one holds the routed experts", where
-        )
-    bits, kind, group = (chosen[0]["weights"].get(key) for key in ("num_bits", "type", "group_size"))
+    """compressed-tensors and modelopt: the scheme of the group that holds the experts."""
+    weights = _experts_group(groups, where)["weights"]
+    bits, kind, group = (weights.get(key) for key in ("num_bits", "type", "group_size"))
     for (known_bits, known_kind, known_group), dtype in _GROUPS.items():
         if (bits, kind) == (known_bits, known_kind) and known_group in (None, group):
             return dtype
     raise _unknown(f"{shown(bits)}-bit {shown(kind)} weights in groups of {shown(group)}", where)
+
+
+def _experts_group(groups: Any, where: str) -> dict[str, Any]:
+    """The group that names experts, else the only group."""
+    entries: list[dict[str, Any]] = list(groups.values()) if isinstance(groups, dict) else []
+    if not entries or not all(map(_is_group, entries)):
+        expected = "expected groups, each with its 'weights'"
+        raise BadInput(f"{where}: 'config_groups' is {shown(groups)}; {expected}")
+    chosen = [entry for entry in entries if _targets_experts(entry)] or entries
+    if len(chosen) > 1:
+        silent = f"{len(entries)} config groups that do not say which one holds the routed experts"
+        raise _unknown(silent, where)
+    return chosen[0]
+
+
+def _is_group(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("weights"), dict)
+
+
+def _targets_experts(entry: dict[str, Any]) -> bool:
+    return isinstance(entry.get("targets"), list) and any(map(_names_experts, entry["targets"]))
 
 
 def _names_experts(layer: Any) -> bool:
@@ -112,15 +118,6 @@ def _names_experts(layer: Any) -> bool:
 
 def _unknown(what: str, where: str) -> BadInput:
     return BadInput(
-        f"{where}: quantization {what} is not one we know; take 'quantization_config' out of a copy of the file to plan with its unquantized dtype"
+        f"{where}: quantization {what} is not one we know; "
+        "take 'quantization_config' out of a copy of the file to plan with its unquantized dtype"
     )
-
-
-def shown(value: Any) -> str:
-    """A value in one short line, whatever a hostile file put there."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"a whole number of {value.bit_length()} bits"  # repr() refuses the largest
-    if isinstance(value, (list, dict)):
-        return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -2,14 +2,16 @@
 
 from planner.plan.file import (
     EMITTED_PLAN,
+    SavedPlan,
     disagreements,
     held_out_load,
     plan_from_dict,
     read_plan,
     write_plan,
 )
+from planner.plan.judging import judged
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
-from planner.plan.plan import PREVIOUS, Origin, Plan, judged
+from planner.plan.plan import PREVIOUS, Origin, Plan
 from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "Moves",
     "Origin",
     "Plan",
+    "SavedPlan",
     "aligned",
     "cost_to_dict",
     "disagreements",

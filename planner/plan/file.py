@@ -1,7 +1,7 @@
 """The plan file: a Plan as JSON and back. The file is the truth; what engines load is made from it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,32 +18,53 @@ from planner.topology import topology_from_dict
 EMITTED_PLAN = "plan.json"  # the copy of the plan that lies beside what was emitted from it
 
 
+class SavedPlan(NamedTuple):
+    """A plan as its file has it: the question, the placement, and the whole file as plain values."""
+
+    problem: Problem
+    placement: Placement
+    value: dict[str, Any]
+
+
 def write_plan(plan: Plan, path: str | Path) -> Path:
     """Write the plan, whole or not at all."""
     return write_json(path, plan_to_dict(plan))
 
 
-def read_plan(path: str | Path) -> tuple[Problem, Placement, dict[str, Any]]:
-    """The question, the placement and the whole file. BadInput where the file is not a plan, or its placement breaks a rule."""
+def read_plan(path: str | Path) -> SavedPlan:
+    """The question, the placement and the whole file.
+
+    BadInput where the file is not a plan, or its placement breaks a rule.
+    """
     return plan_from_dict(read_json(path), str(path))
 
 
-def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str, Any]]:
+def plan_from_dict(value: Any, where: str) -> SavedPlan:
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise BadInput(
-            f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); `moeplan solve -o plan.json` writes one"
+            f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); "
+            "`moeplan solve -o plan.json` writes one"
         )
-    check_keys(
-        {key: value.get(key) for key in (*_REQUIRED, *_OPTIONAL) if key in value}, where, _REQUIRED, _OPTIONAL
-    )
+    known = (*_REQUIRED, *_OPTIONAL)
+    check_keys({key: value[key] for key in known if key in value}, where, _REQUIRED, _OPTIONAL)
+    problem = _problem(value, where)
+    placement = _placement(value["placement"], problem, where)
+    broken = violations(problem, placement)
+    if broken:
+        more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
+        raise BadInput(f"{where}: {broken[0].text}{more}")
+    return SavedPlan(problem, placement, value)
+
+
+def _problem(value: dict[str, Any], where: str) -> Problem:
     model = _model(value["model"], where)
     load = _load(value["load"], model, f"{where}: load")
     workload = _workload(value["workload"], where)
     topology = topology_from_dict(value["topology"], f"{where}: topology")
     if topology.gpu_count != value["gpus"]:
         raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
-    problem = Problem(
+    return Problem(
         topology,
         model,
         load,
@@ -55,16 +76,13 @@ def plan_from_dict(value: Any, where: str) -> tuple[Problem, Placement, dict[str
         _objective(value.get("objective", {}), where),
         value.get("resplittable", False),
     )
-    placement = _placement(value["placement"], problem, where)
-    broken = violations(problem, placement)
-    if broken:
-        more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
-        raise BadInput(f"{where}: {broken[0].text}{more}")
-    return problem, placement, value
 
 
 def disagreements(problem: Problem, placement: Placement, value: dict[str, Any]) -> list[str]:
-    """Reported figures that differ from recomputed ones. Seconds of a traced load are not recomputed: the trace is not in the file."""
+    """Reported figures that differ from recomputed ones.
+
+    Seconds of a traced load are not recomputed: the trace is not in the file.
+    """
     reported, found = value["predicted"]["fitted"], cost_to_dict(cost(problem, placement))
     keys = ["max_over_mean", "cross_node_share"] + ([] if value["load"]["traced"] else ["total_seconds"])
     return [
@@ -78,8 +96,8 @@ def disagreements(problem: Problem, placement: Placement, value: dict[str, Any])
 
 
 _REQUIRED: dict[str, type | tuple[type, ...]] = {
-    "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict, "placement": dict,
-    "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
+    "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict,
+    "placement": dict, "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
 }  # fmt: skip
 
 
@@ -143,28 +161,26 @@ def _placement(value: dict[str, Any], problem: Problem, where: str) -> Placement
     if list(value) != expected:
         missing, surplus = sorted(set(expected) - set(value), key=int), sorted(set(value) - set(expected))
         raise BadInput(
-            f"{where}: placement needs one row for each of layers {expected[0]}..{expected[-1]}; missing {missing or 'none'}, surplus {surplus or 'none'}"
+            f"{where}: placement needs one row for each of layers {expected[0]}..{expected[-1]}; "
+            f"missing {missing or 'none'}, surplus {surplus or 'none'}"
         )
-    rows = [
-        integers(row, f"{where}: placement, layer {layer}", (problem.slots,)) for layer, row in value.items()
-    ]
+    slots, what = (problem.slots,), f"{where}: placement, layer"
+    rows = [integers(row, f"{what} {layer}", slots) for layer, row in value.items()]
     return Placement(np.array(rows), problem.model.placed_layer_ids, problem.gpus)
 
 
 def integers(value: Any, where: str, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """`value` as whole numbers of that shape. BadInput names the first cell that is none (3.0 and true are none)."""
-    if len(shape) > 1:
-        if not isinstance(value, list) or len(value) != shape[0]:
-            raise BadInput(
-                f"{where}: expected {shape[0]} rows, got {len(value) if isinstance(value, list) else type(value).__name__}"
-            )
-        return np.array(
-            [integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)]
-        )
+    """`value` as whole numbers of that shape.
+
+    BadInput names the first cell that is none (3.0 and true are none).
+    """
     if not isinstance(value, list) or len(value) != shape[0]:
-        raise BadInput(
-            f"{where}: expected {shape[0]} whole numbers, got {len(value) if isinstance(value, list) else type(value).__name__}"
-        )
+        what = "rows" if len(shape) > 1 else "whole numbers"
+        got = len(value) if isinstance(value, list) else type(value).__name__
+        raise BadInput(f"{where}: expected {shape[0]} {what}, got {got}")
+    if len(shape) > 1:
+        found = [integers(row, f"{where}, row {index}", shape[1:]) for index, row in enumerate(value)]
+        return np.array(found)
     for index, entry in enumerate(value):
         if type(entry) is not int or abs(entry) >= 2**62:
             raise BadInput(f"{where}, entry {index}: {entry!r} is not a whole number")

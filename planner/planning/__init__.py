@@ -1,10 +1,14 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
-from planner.planning.diagnosis import Finding, diagnose
+from planner.planning.answer import answer
+from planner.planning.diagnosis import diagnose
+from planner.planning.doctor import Finding
 from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
-from planner.planning.request import PlanRequest, answer, find_load, find_topology, workload_for
+from planner.planning.lookup import find_load, find_topology, workload_for
+from planner.planning.request import PlanRequest
 from planner.planning.solving import make_plan, problem_of_r
+from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Finding",
@@ -12,6 +16,7 @@ __all__ = [
     "answer",
     "budget_report",
     "diagnose",
+    "evaluate",
     "evaluate_engines",
     "find_load",
     "find_topology",
@@ -19,5 +24,6 @@ __all__ = [
     "problem_of_r",
     "re_evaluate",
     "re_split",
+    "solve",
     "workload_for",
 ]

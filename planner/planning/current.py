@@ -1,4 +1,7 @@
-"""The placement that runs now, from a plan or any engine's map file (`--from`), and how many moves away from it are allowed (`--max-moves`)."""
+"""The placement that runs now (`--from`), and how many moves away from it are allowed (`--max-moves`).
+
+It is read from a plan or from any engine's map file.
+"""
 
 import re
 from pathlib import Path
@@ -17,9 +20,10 @@ MOVES = re.compile(r"([0-9]+)|([0-9]*\.?[0-9]+)\s*%")
 def read_current(
     path: Path, most_moves: str | None, model: ModelSpec, gpus: int, redundant: int | None
 ) -> CurrentPlacement:
-    """The previous placement of `model` on `gpus` GPUs and its limit. BadInput where it is of another model or size, or cannot have R = `redundant`.
+    """The previous placement of `model` on `gpus` GPUs and its limit.
 
-    A layer without a row (draft layers in some engines' maps) holds the engine's trivial one, expert p % E in slot p.
+    BadInput where it is of another model or size, or cannot have R = `redundant`. A layer without a row
+    (draft layers in some engines' maps) holds the engine's trivial one, expert p % E in slot p.
     """
     value = read_value(path)
     if isinstance(value, dict) and value.get("schema") == SCHEMA:
@@ -30,21 +34,17 @@ def read_current(
         placement = _mapped(path, value, model, gpus)
     had = placement.slots - model.experts
     if redundant is not None and redundant != had:
-        fewest = max(redundant - had, 0) // gpus * gpus * len(model.placed_layer_ids)
-        needs = (
-            f"at least {fewest:,} moves to fill the new slots, and new memory"
-            if redundant > had
-            else "slots to be given up"
-        )
+        needs = "slots to be given up"
+        if redundant > had:
+            fewest = (redundant - had) // gpus * gpus * len(model.placed_layer_ids)
+            needs = f"at least {fewest:,} moves to fill the new slots, and new memory"
         raise BadInput(
-            f"--from {path}: it has {placement.slots_per_gpu} slots a GPU (R = {had}), and --redundant {redundant} is another size: that takes {needs}, "
+            f"--from {path}: it has {placement.slots_per_gpu} slots a GPU (R = {had}), "
+            f"and --redundant {redundant} is another size: that takes {needs}, "
             f"which no engine does while it serves; use --redundant {had}, or plan without --from"
         )
-    return CurrentPlacement(
-        placement,
-        str(path),
-        None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size),
-    )
+    most = None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size)
+    return CurrentPlacement(placement, str(path), most)
 
 
 def parse_moves(text: str, slots: int) -> int:
@@ -56,7 +56,8 @@ def parse_moves(text: str, slots: int) -> int:
     match = MOVES.fullmatch(text.strip())
     if not match or (match[2] and float(match[2]) > 100):
         raise BadInput(
-            f"--max-moves {text!r}: give a whole number of moves over all layers, or a share of all slots from 0% to 100%"
+            f"--max-moves {text!r}: give a whole number of moves over all layers, "
+            "or a share of all slots from 0% to 100%"
         )
     return int(match[1]) if match[1] else int(slots * float(match[2]) / 100)
 
@@ -71,23 +72,23 @@ def _mapped(path: Path, value: object, model: ModelSpec, gpus: int) -> Placement
     rows = rows_of(found, model)
     slots = len(next(iter(rows.values())))
     trivial_P = cyclic_placement(model, gpus, slots - model.experts).expert_LP[0].tolist()
-    return Placement(
-        rows_LP({layer: rows.get(layer, trivial_P) for layer in model.placed_layer_ids}),
-        model.placed_layer_ids,
-        gpus,
-    )
+    layers = {layer: rows.get(layer, trivial_P) for layer in model.placed_layer_ids}
+    return Placement(rows_LP(layers), model.placed_layer_ids, gpus)
 
 
 def _refuse_other_model(path: Path, found: ModelSpec, asked: ModelSpec) -> None:
     if (found.experts, found.placed_layer_ids) != (asked.experts, asked.placed_layer_ids):
         raise BadInput(
-            f"--from {path}: it places {found.name}, {len(found.placed_layer_ids)} layers of {found.experts} experts; "
-            f"{asked.name} has {len(asked.placed_layer_ids)} of {asked.experts}: plan this model without --from"
+            f"--from {path}: it places {found.name}, "
+            f"{len(found.placed_layer_ids)} layers of {found.experts} experts; "
+            f"{asked.name} has {len(asked.placed_layer_ids)} of {asked.experts}: "
+            "plan this model without --from"
         )
 
 
 def _refuse_other_size(path: Path, found: int, asked: int) -> None:
     if found != asked:
         raise BadInput(
-            f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; give --ep {found}, or plan without --from"
+            f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; "
+            f"give --ep {found}, or plan without --from"
         )

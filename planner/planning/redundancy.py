@@ -1,4 +1,4 @@
-"""`--redundant auto`: the curve over R, from the fewest that are feasible up to what memory allows, and the choice from it."""
+"""`--redundant auto`: the curve over R, from the fewest that are feasible to what memory allows."""
 
 from dataclasses import dataclass
 
@@ -38,11 +38,8 @@ class Curve:
 
     @property
     def why(self) -> str:
-        tried = (
-            f"R = {self.points[0].redundant} to {self.points[-1].redundant}"
-            if len(self.points) > 1
-            else f"R = {self.points[0].redundant} alone"
-        )
+        first, last = self.points[0].redundant, self.points[-1].redundant
+        tried = f"R = {first} to {last}" if len(self.points) > 1 else f"R = {first} alone"
         rule = f"the fewest replicas within {TOLERANCE:.0%} of the best predicted step on fitted load"
         return f"R = {self.redundant} was chosen: {rule}; {tried} were tried, {self.floor}; {self.end}"
 
@@ -61,43 +58,46 @@ def redundant_curve(
 
     `to_the_end` goes on where nothing is gained any more: one layer may still gain.
     """
-    problem = _first(
-        problem_of, least, gpus, most_points
-    )  # it may take more memory than we would leave free, but not more than there is
-    least = problem.redundant
+    # the first may take more memory than we would leave free, but not more than there is
+    problem = _first(problem_of, least, gpus, most_points)
     floor = f"{problem.kv_floor_bytes / 1e9:g} GB" if problem.kv_floor_bytes else f"{FREE_SHARE:.0%}"
     points = [_point(problem, search, held_out_load)]
     end = f"more than {most_points} points are not tried"
     while len(points) < most_points:
-        redundant = least + len(points) * problem.gpus
+        redundant = problem.redundant + len(points) * problem.gpus
         if search.progress:
             search.progress(len(points) / most_points, f"trying R = {redundant}")
         if not to_the_end and levelled_off(tuple(points)):
             end = f"the last {PATIENCE} gained less than {WORTH:.1%}"
             break
-        if redundant > problem.model.experts * (problem.gpus - 1):
-            end = "every GPU holds every expert then"
-            break
-        more = _tried(problem_of, redundant)
-        if isinstance(more, Infeasible) or not leaves_room(more):
-            end = "memory ends there"
+        more = _next(problem_of, problem, redundant)
+        if isinstance(more, str):
+            end = more
             break
         points.append(_point(more, search, held_out_load))
     return Curve(tuple(points), end, f"{floor} of GPU memory kept free")
 
 
+def _next(problem_of: ProblemOfR, problem: Problem, redundant: int) -> Problem | str:
+    """The problem of the next point, or why the curve ends."""
+    if redundant > problem.model.experts * (problem.gpus - 1):
+        return "every GPU holds every expert then"
+    more = _tried(problem_of, redundant)
+    return "memory ends there" if isinstance(more, Infeasible) or not leaves_room(more) else more
+
+
 def _first(problem_of: ProblemOfR, least: int, gpus: int, most_points: int) -> Problem:
-    """The problem of the fewest redundant experts that it is feasible with; Infeasible, as with the fewest, where none of the points is."""
+    """The problem of the fewest redundant experts that it is feasible with; Infeasible, as with the fewest,
+    where none of the points is.
+    """
     answers = (_tried(problem_of, redundant) for redundant in range(least, least + most_points * gpus, gpus))
     first = next(answers)  # too few, for --resplittable; or too many, and then more are as well
-    found = (
-        first
-        if isinstance(first, Problem)
-        else next((answer for answer in answers if isinstance(answer, Problem)), first)
-    )
-    if isinstance(found, Infeasible):
-        raise found
-    return found
+    if isinstance(first, Problem):
+        return first
+    for answer in answers:
+        if isinstance(answer, Problem):
+            return answer
+    raise first
 
 
 def _tried(problem_of: ProblemOfR, redundant: int) -> Problem | Infeasible:
@@ -108,7 +108,9 @@ def _tried(problem_of: ProblemOfR, redundant: int) -> Problem | Infeasible:
 
 
 def leaves_room(problem: Problem) -> bool:
-    """Whether enough memory stays free on every GPU: the floor that was asked for, which the problem has checked, or a share of it."""
+    """Whether enough memory stays free on every GPU: the floor that was asked for, which the problem has
+    checked, or a share of it.
+    """
     memory_G = np.array([gpu.model.memory_bytes for gpu in problem.topology.gpus])
     return problem.kv_floor_bytes > 0 or bool((problem.free_bytes_G >= FREE_SHARE * memory_G).all())
 
@@ -116,13 +118,12 @@ def leaves_room(problem: Problem) -> bool:
 def _point(problem: Problem, search: Search, held_out_load: LoadProfile | None) -> CurvePoint:
     searched = in_expectation(problem)
     placement = find_method("refine")(searched, seed=search.seed)
+    held_out = cost(searched, placement, held_out_load) if held_out_load else None
     return CurvePoint(
         redundant=problem.redundant,
         slots_per_gpu=problem.slots_per_gpu,
         fitted_seconds_L=objective_seconds_L(searched, fitted_windows(searched), placement),
-        held_out_seconds_L=cost(searched, placement, held_out_load).layer_seconds_L
-        if held_out_load
-        else None,
+        held_out_seconds_L=held_out.layer_seconds_L if held_out else None,
         max_over_mean=cost(searched, placement).max_over_mean,
         weights_bytes=problem.slots_per_gpu * problem.slot_bytes,
         free_bytes=float(problem.free_bytes_G.min()),

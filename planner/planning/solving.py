@@ -37,15 +37,15 @@ ProblemOfR = Callable[[int], Problem]
 def problem_of_r(
     model: ModelSpec, topology: Topology, load: LoadProfile, workload: Workload, **limits: Any
 ) -> ProblemOfR:
-    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R that does not fit.
+    """The problem as a function of R, the redundant experts on all GPUs of the topology; Infeasible for an R
+    that does not fit.
 
     `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
     """
 
     def problem_of(redundant: int) -> Problem:
-        return Problem(
-            topology, model, load, workload, check_slots(model, topology.gpu_count, redundant), **limits
-        )
+        slots_per_gpu = check_slots(model, topology.gpu_count, redundant)
+        return Problem(topology, model, load, workload, slots_per_gpu, **limits)
 
     return problem_of
 
@@ -58,76 +58,83 @@ def make_plan(
     held_out_load: LoadProfile | None = None,
     current: CurrentPlacement | None = None,
 ) -> Plan:
-    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same R and with the fewest.
+    """Solve for R redundant experts, and judge the answer beside the engine's default placement with the same
+    R and with the fewest.
 
-    With `standing`, the answer is a re-plan of the placement that runs, within its limit of moves, judged beside it too.
+    With `current`, the answer is a re-plan of the placement that runs, within its limit of moves, judged
+    beside it too.
     """
     problem = problem_of(redundant)
-    if problem.objective.robust:
-        if search.method != "auto":
-            raise BadInput(
-                f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; use --method auto"
-            )
-        if len(problem.load.domain_names) < 2:
-            raise BadInput(
-                "--robust needs at least two domains to weigh; give --load once for each, every file a domain"
-            )
+    _refuse_one_domain(problem, search)
     default = default_placement(origin.engine, problem)
     proof = _prove(problem, search)
-    placement = proof.placement if current is None else _replanned(problem, current, proof.placement)
-    placement = _default_drafts(problem, placement, default if current is None else current.placement)
-    baselines = {"engine default, same R": (problem, default)}
-    least = -problem.model.experts % problem.gpus
-    if redundant != least:
-        # doing nothing survives no loss
-        fewest = replace(
-            problem,
-            slots_per_gpu=(problem.model.experts + least) // problem.gpus,
-            resplittable=False,
-            survive=None,
-        )
-        baselines[f"engine default, R = {least}"] = (fewest, default_placement(origin.engine, fewest))
-    if current is not None:
-        baselines[PREVIOUS] = (problem, current.placement)
-    stopped = (proof.stopped,) if proof.stopped else ()
+    placement, moves = proof.placement, None
+    if current is None:
+        placement = _default_drafts(problem, placement, default)
+    else:
+        placement = _replanned(problem, current, placement)
+        placement = _default_drafts(problem, placement, current.placement)
+        moves = plan_moves(problem, current.placement, placement, current.source, current.most_moves)
+    notes = (
+        *origin.notes,
+        *split_notes(problem.load, held_out_load),
+        *_objective_notes(problem, search),
+        *_rule_notes(problem, placement),
+        *((proof.stopped,) if proof.stopped else ()),
+    )
     return judged(
         problem,
         placement,
         proven_share_L=proof.load_share_L,
         optimal_L=proof.optimal_L & (placement.expert_LP == proof.placement.expert_LP).all(axis=1),
         held_out_load=held_out_load,
-        baselines=baselines,
-        origin=replace(
-            origin,
-            notes=(
-                *origin.notes,
-                *split_notes(problem.load, held_out_load),
-                *_objective_notes(problem, search),
-                *_rule_notes(problem, placement),
-                *stopped,
-            ),
-            stopped=bool(proof.stopped),
-        ),
-        moves=None
-        if current is None
-        else plan_moves(problem, current.placement, placement, current.source, current.most_moves),
+        baselines=_baselines(problem, origin.engine, default, current),
+        origin=replace(origin, notes=notes, stopped=bool(proof.stopped)),
+        moves=moves,
     )
+
+
+def _refuse_one_domain(problem: Problem, search: Search) -> None:
+    if not problem.objective.robust:
+        return
+    if search.method != "auto":
+        raise BadInput(
+            f"--robust weighs candidates by the worst domain, which --method {search.method} cannot; "
+            "use --method auto"
+        )
+    if len(problem.load.domain_names) < 2:
+        raise BadInput(
+            "--robust needs at least two domains to weigh; give --load once for each, every file a domain"
+        )
+
+
+def _baselines(
+    problem: Problem, engine: str | None, default: Placement, current: CurrentPlacement | None
+) -> dict[str, tuple[Problem, Placement]]:
+    """What the plan is held against: the engine's default, and the placement that runs."""
+    found = {"engine default, same R": (problem, default)}
+    least = -problem.model.experts % problem.gpus
+    if problem.redundant != least:
+        slots_per_gpu = (problem.model.experts + least) // problem.gpus
+        # doing nothing survives no loss
+        fewest = replace(problem, slots_per_gpu=slots_per_gpu, resplittable=False, survive=None)
+        found[f"engine default, R = {least}"] = (fewest, default_placement(engine, fewest))
+    if current is not None:
+        found[PREVIOUS] = (problem, current.placement)
+    return found
 
 
 def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
-    """The placement with the default row (or that which runs) in draft layers that a measured load says nothing of: other layers' load is none of theirs."""
+    """The placement with the default row (or that which runs) in draft layers that a measured load says
+    nothing of: other layers' load is none of theirs.
+    """
     load = problem.load
     if len(load.unmeasured_layer_ids) == len(load.layer_ids):
         return placement
-    unknown_L = [
-        layer in problem.model.draft_layer_ids and layer in load.unmeasured_layer_ids
-        for layer in placement.layer_ids
-    ]
-    return Placement(
-        np.where(np.array(unknown_L)[:, None], default.expert_LP, placement.expert_LP),
-        placement.layer_ids,
-        placement.gpus,
-    )
+    unknown = set(problem.model.draft_layer_ids) & set(load.unmeasured_layer_ids)
+    unknown_L = np.array([layer in unknown for layer in placement.layer_ids])
+    rows_LP = np.where(unknown_L[:, None], default.expert_LP, placement.expert_LP)
+    return Placement(rows_LP, placement.layer_ids, placement.gpus)
 
 
 def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
@@ -135,36 +142,32 @@ def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
     objective = problem.objective
     if objective.kind == "mean":
         return ()
+    asked = f"the objective {objective.text}"
     if search.method != "auto":
-        return (
-            f"the objective {objective.text} is reported, not searched for: method {search.method} only balances; auto compares by the objective",
-        )
+        only = f"method {search.method} only balances; auto compares by the objective"
+        return (f"{asked} is reported, not searched for: {only}",)
     if problem.load.windows == 1:
-        return (
-            f"the objective {objective.text} needs several windows to tell them apart; one was fitted, so it is that window's time",
-        )
+        one = "one was fitted, so it is that window's time"
+        return (f"{asked} needs several windows to tell them apart; {one}",)
     return ()
 
 
 def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
     """What the judge could not follow to the letter."""
-    if (
-        problem.replica_rule != "nearest-static"
-        or table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE
-    ):
+    if problem.replica_rule != "nearest-static":
         return ()
-    return (
-        "the engine's dispatch table is too large to reproduce draw by draw: the plan is judged in its expectation, the rule 'nearest'",
-    )
+    if table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
+        return ()
+    judged_by = "the plan is judged in its expectation, the rule 'nearest'"
+    return (f"the engine's dispatch table is too large to reproduce draw by draw: {judged_by}",)
 
 
 def _prove(problem: Problem, search: Search) -> Proof:
     """The answer of the search with what is proven of it."""
     half = None if search.budget_seconds is None else search.budget_seconds / 2
     solved = find_placement(problem, replace(search, budget_seconds=half) if search.prove else search)
-    holds = problem.replica_rule == "even" and not (
-        problem.survive and problem.survive.node
-    )  # of every placement, not of those that spread alone
+    spreads = problem.survive and problem.survive.node  # a bound holds of every placement, not of these alone
+    holds = problem.replica_rule == "even" and not spreads
     known_L = solved.bound_L if holds else np.zeros_like(solved.bound_L)
     proof = Proof(solved.placement, known_L, np.zeros(len(known_L), dtype=bool), solved.stopped)
     if not search.prove or solved.stopped:
@@ -172,26 +175,24 @@ def _prove(problem: Problem, search: Search) -> Proof:
     if search.progress:
         search.progress(0.9, "proving")
     windows = fitted_windows(problem)
-    grows = (
-        Objective("mean", robust=problem.objective.robust)
-        if problem.objective.kind == "risk"
-        else problem.objective
-    )
+    grows = problem.objective
+    if grows.kind == "risk":
+        grows = Objective("mean", robust=grows.robust)
     law = partial(grows.seconds_L, weight_W=windows.weight_W, domain_W=windows.domain_W)
     judge = Judge(partial(objective_seconds_L, problem, windows), windows.loads, law)
     return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
 
 
 def _replanned(problem: Problem, current: CurrentPlacement, found: Placement) -> Placement:
-    """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own rule, as far as the moves allow."""
+    """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own
+    rule, as far as the moves allow.
+    """
     searched = in_expectation(problem)
-    replanned = replanned_within(
-        searched, current, found, partial(objective_seconds_L, searched, fitted_windows(searched))
-    )
+    seconds_L = partial(objective_seconds_L, searched, fitted_windows(searched))
+    replanned = replanned_within(searched, current, found, seconds_L)
     settled = aligned(current.placement, settled_rows(problem, replanned))
     if (settled.expert_LP == replanned.expert_LP).all():
         return replanned
     most = current.placement.expert_LP.size if current.most_moves is None else current.most_moves
-    return chosen(
-        current.placement, [replanned, settled], lambda offer: cost(problem, offer).layer_seconds_L, most
-    )
+    offers = [replanned, settled]
+    return chosen(current.placement, offers, lambda offer: cost(problem, offer).layer_seconds_L, most)

@@ -1,7 +1,8 @@
-"""A budget of replicas spread over layers: each layer gets its own number of slots a GPU, by what another slot is predicted to gain there.
+"""A budget of replicas spread over layers: each layer gets its own number of slots a GPU.
 
-A layer's slots stay the same on every GPU, so memory does too; rows of different layers then differ in length, which no engine of ours takes
-(planner/engines): this is an analysis, not a placement.
+It goes by what another slot is predicted to gain there. A layer's slots stay the same on every GPU, so memory
+does too; rows of different layers then differ in length, which no engine of ours takes (planner/engines):
+this is an analysis, not a placement.
 
 Shapes: L layers, S sizes tried (0 to S - 1 slots a GPU more than the fewest).
 """
@@ -17,7 +18,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Slots a GPU beyond the fewest for each layer. `bound_seconds`: no spread of the budget over these curves takes less."""
+    """Slots a GPU beyond the fewest for each layer.
+
+    `bound_seconds`: no spread of the budget over these curves takes less.
+    """
 
     extra_L: Ints
     seconds_L: Floats
@@ -39,9 +43,11 @@ class _Piece:
 
 
 def spread(seconds_SL: Floats, budget: int) -> Spread:
-    """The budget, in slots a GPU over all layers, handed out piece by piece of the layers' convex hulls, the steepest first; ties by layer.
+    """The budget, in slots a GPU over all layers, handed out piece by piece of the layers' convex hulls, the
+    steepest first; ties by layer.
 
-    That is optimal wherever a piece ends. The rest, too small for the next piece, goes one layer at a time to the largest gain that it affords.
+    That is optimal wherever a piece ends. The rest, too small for the next piece, goes one layer at a time to
+    the largest gain that it affords.
 
     >>> spread(np.array([[9.0, 5], [6, 4], [5, 4]]), budget=2).extra_L.tolist()
     [2, 0]
@@ -64,10 +70,8 @@ def spread(seconds_SL: Floats, budget: int) -> Spread:
 def fewest_for(seconds_SL: Floats, seconds: float) -> int | None:
     """The smallest budget whose spread takes no longer than `seconds`; None where none does."""
     most = (len(seconds_SL) - 1) * seconds_SL.shape[1]
-    return next(
-        (budget for budget in range(most + 1) if spread(seconds_SL, budget).seconds <= seconds * (1 + 1e-12)),
-        None,
-    )
+    longest = seconds * (1 + 1e-12)
+    return next((extra for extra in range(most + 1) if spread(seconds_SL, extra).seconds <= longest), None)
 
 
 def _pieces(seconds_SL: Floats) -> list[_Piece]:
@@ -76,7 +80,9 @@ def _pieces(seconds_SL: Floats) -> list[_Piece]:
 
 
 def _hull(seconds_S: Floats, layer: int) -> list[_Piece]:
-    """The falling edges of the lower convex hull, the steepest first: from each corner to where the mean gain is largest, the nearest such."""
+    """The falling edges of the lower convex hull, the steepest first: from each corner to where the mean gain
+    is largest, the nearest such.
+    """
     pieces, start = [], 0
     while start < len(seconds_S) - 1:
         gain_S = (seconds_S[start] - seconds_S[start + 1 :]) / np.arange(1, len(seconds_S) - start)

@@ -3,16 +3,11 @@
 from planner.problem.islands import island_LG, islands_L
 from planner.problem.layers import blocks_of, layers_of
 from planner.problem.objective import Objective, parse_objective
-from planner.problem.problem import (
-    BYTES_PER_ELEMENT,
-    TRANSPORTS,
-    Problem,
-    Workload,
-    check_slots,
-    least_redundant,
-)
+from planner.problem.problem import Problem
+from planner.problem.redundancy import check_slots, least_redundant
 from planner.problem.rules import Violation, row_violations, survives, violations
 from planner.problem.survival import Survival, held_places_LE, loss_sets, lost_experts, parse_survival
+from planner.problem.workload import BYTES_PER_ELEMENT, TRANSPORTS, Workload
 
 __all__ = [
     "BYTES_PER_ELEMENT",

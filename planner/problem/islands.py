@@ -1,4 +1,6 @@
-"""Islands: GPUs of a layer that reach each other through experts that both hold, and so can hand load on. One island is re-splittable.
+"""Islands: GPUs of a layer that reach each other through experts that both hold, and so can hand load on.
+
+A layer of one island is re-splittable.
 
 Shapes: L layers, P slots, G GPUs.
 """

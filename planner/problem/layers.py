@@ -1,4 +1,6 @@
-"""Some layers of a problem, as a problem of its own. Layers share no slot and no link, so they are solved apart and put together again.
+"""Some layers of a problem, as a problem of its own.
+
+Layers share no slot and no link, so they are solved apart and put together again.
 
 Shapes: L placed layers, R of them, E experts.
 """
@@ -13,9 +15,10 @@ from planner.problem.problem import Problem
 
 
 def layers_of(problem: Problem, rows: Sequence[int]) -> Problem:
-    """The problem of these rows of a placement alone, in the order of the model. One of them at least must be of a decoder layer, not of a draft.
+    """The problem of these rows of a placement alone, in the order of the model.
 
-    The model keeps its number of decoder layers, so that what a method takes from it does not depend on the company that a layer is solved in.
+    One of them at least must be of a decoder layer, not of a draft. The model keeps its number of decoder
+    layers, so that what a method takes from it does not depend on the company that a layer is solved in.
     """
     model = problem.model
     layer_ids = tuple(model.placed_layer_ids[row] for row in rows)
@@ -29,19 +32,23 @@ def layers_of(problem: Problem, rows: Sequence[int]) -> Problem:
 def load_of(load: LoadProfile, rows: Sequence[int]) -> LoadProfile:
     """The same profile with these rows only."""
     layer_ids = tuple(load.layer_ids[row] for row in rows)
+    trace = load.trace
+    if trace is not None:
+        trace = Trace(trace.experts_LTK[list(rows)], trace.sequence_lengths)
     return replace(
         load,
         tokens_WLE=np.ascontiguousarray(load.tokens_WLE[:, list(rows)]),
         layer_ids=layer_ids,
-        trace=None
-        if load.trace is None
-        else Trace(load.trace.experts_LTK[list(rows)], load.trace.sequence_lengths),
+        trace=trace,
         unmeasured_layer_ids=tuple(layer for layer in load.unmeasured_layer_ids if layer in layer_ids),
     )
 
 
 def blocks_of(problem: Problem, count: int) -> list[range]:
-    """Rows in `count` runs whose sizes differ by one at most; fewer where there are not so many decoder layers. Draft layers go with the last run."""
+    """Rows in `count` runs whose sizes differ by one at most.
+
+    Fewer where there are not so many decoder layers. Draft layers go with the last run.
+    """
     decoder, rows = len(problem.model.moe_layer_ids), len(problem.model.placed_layer_ids)
     count = min(count, decoder)
     edges = [block * decoder // count for block in range(count)]

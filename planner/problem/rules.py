@@ -24,35 +24,39 @@ class Violation:
 
 
 def violations(problem: Problem, placement: Placement) -> list[Violation]:
-    """Every rule that `placement` breaks as an answer to `problem`; empty for a good one. At most one entry a layer and rule."""
+    """Every rule that `placement` breaks as an answer to `problem`; empty for a good one.
+
+    At most one entry a layer and rule.
+    """
     return list(_broken(problem, placement))
 
 
 def _broken(problem: Problem, placement: Placement) -> Iterator[Violation]:
-    if placement.layer_ids != problem.model.placed_layer_ids:
-        missing = sorted(set(problem.model.placed_layer_ids) - set(placement.layer_ids))
-        surplus = sorted(set(placement.layer_ids) - set(problem.model.placed_layer_ids))
-        yield Violation(
-            "layers",
-            f"rows must be the MoE and draft layers of {problem.model.name}, in order; missing {missing or 'none'}, surplus {surplus or 'none'}",
-        )
+    yield from _misshapen(problem, placement)
+    of_rows = row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
+    broken = list(of_rows)
+    yield from broken
+    if broken:
+        return
+    if problem.resplittable:
+        yield from _apart(placement)
+    if problem.survive is not None and placement.gpus == problem.gpus:
+        yield from _unsurvived(problem, problem.survive, placement)
+
+
+def _misshapen(problem: Problem, placement: Placement) -> Iterator[Violation]:
+    """Other layers, GPUs or slots than the question's."""
+    asked = problem.model.placed_layer_ids
+    if placement.layer_ids != asked:
+        missing = sorted(set(asked) - set(placement.layer_ids)) or "none"
+        surplus = sorted(set(placement.layer_ids) - set(asked)) or "none"
+        rule = f"rows must be the MoE and draft layers of {problem.model.name}, in order"
+        yield Violation("layers", f"{rule}; missing {missing}, surplus {surplus}")
     if placement.gpus != problem.gpus:
         yield Violation("gpus", f"made for {placement.gpus} GPUs, the topology has {problem.gpus}")
     if placement.slots != problem.slots:
-        yield Violation(
-            "slots",
-            f"{placement.slots} slots a layer, asked for {problem.slots_per_gpu} on each of {problem.gpus} GPUs",
-        )
-    broken = list(
-        row_violations(placement.expert_LP, placement.layer_ids, problem.model.experts, placement.gpus)
-    )
-    yield from broken
-    if problem.resplittable and not broken:
-        yield from _apart(placement)
-    if (
-        problem.survive is not None and not broken and placement.gpus == problem.gpus
-    ):  # where an expert has no slot there is nothing to survive
-        yield from _unsurvived(problem, problem.survive, placement)
+        wanted = f"{problem.slots_per_gpu} on each of {problem.gpus} GPUs"
+        yield Violation("slots", f"{placement.slots} slots a layer, asked for {wanted}")
 
 
 def survives(survive: Survival, problem: Problem, placement: Placement) -> bool:
@@ -68,13 +72,13 @@ def _unsurvived(problem: Problem, survive: Survival, placement: Placement) -> It
         few = np.flatnonzero(held_E < survive.least_replicas)
         if len(few):
             gpus = np.flatnonzero((expert_P.reshape(problem.gpus, -1) == few[0]).any(axis=1))
-            where = (
-                "one node"
-                if survive.node
-                else f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
-            )
+            listed = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} ({', '.join(map(str, gpus))})"
+            where = "one node" if survive.node else listed
             others = f", nor would {len(few) - 1} others" if len(few) > 1 else ""
-            text = f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, its slots are all on {where}{others}"
+            text = (
+                f"layer {layer_id}: expert {few[0]} would not survive the loss of {survive}, "
+                f"its slots are all on {where}{others}"
+            )
             yield Violation("survive", text, layer_id, int(gpus[0]), int(few[0]))
 
 
@@ -83,14 +87,22 @@ def _apart(placement: Placement) -> Iterator[Violation]:
     islands_LG = island_LG(placement.expert_LP, placement.gpus)
     for row in np.flatnonzero((islands_LG > 0).any(axis=1)).tolist():
         gpu = int(np.flatnonzero(islands_LG[row])[0])
-        text = f"layer {placement.layer_ids[row]}: no chain of shared experts joins GPU {gpu} to GPU 0, so load cannot be passed on between them"
-        yield Violation("resplittable", text, placement.layer_ids[row], gpu)
+        layer_id = placement.layer_ids[row]
+        text = (
+            f"layer {layer_id}: no chain of shared experts joins GPU {gpu} to GPU 0, "
+            "so load cannot be passed on between them"
+        )
+        yield Violation("resplittable", text, layer_id, gpu)
 
 
 def row_violations(
     expert_LP: npt.NDArray[np.integer], layer_ids: tuple[int, ...], experts: int, gpus: int
 ) -> Iterator[Violation]:
-    """The rules of rows alone: one for each layer, ids in range, every expert has a slot, slots divide over GPUs, no expert twice on one GPU."""
+    """The rules of rows alone, whatever the question.
+
+    One row for each layer, ids in range, every expert has a slot, slots divide over GPUs, no expert twice on
+    one GPU.
+    """
     if len(expert_LP) != len(layer_ids):
         yield Violation("rows", f"{len(expert_LP)} rows for {len(layer_ids)} layers")
     slots = expert_LP.shape[1]
@@ -102,25 +114,20 @@ def row_violations(
         if len(outside):
             slot, expert = int(outside[0]), int(expert_P[outside[0]])
             gpu = slot // (slots // gpus) if divides else None
-            yield Violation(
-                "range",
-                f"layer {layer_id}, slot {slot}: expert id {expert} is outside 0..{experts - 1}",
-                layer_id,
-                gpu,
-                expert,
-            )
+            text = f"layer {layer_id}, slot {slot}: expert id {expert} is outside 0..{experts - 1}"
+            yield Violation("range", text, layer_id, gpu, expert)
             continue
-        absent = np.flatnonzero(np.bincount(expert_P, minlength=experts) == 0)
-        if len(absent):
-            others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
-            yield Violation(
-                "coverage",
-                f"layer {layer_id}: expert {absent[0]} has no slot{others}",
-                layer_id,
-                expert=int(absent[0]),
-            )
+        yield from _uncovered(layer_id, expert_P, experts)
         if divides:
             yield from _duplicates(layer_id, expert_P.reshape(gpus, -1))
+
+
+def _uncovered(layer_id: int, expert_P: npt.NDArray[np.integer], experts: int) -> Iterator[Violation]:
+    absent = np.flatnonzero(np.bincount(expert_P, minlength=experts) == 0)
+    if len(absent):
+        others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
+        text = f"layer {layer_id}: expert {absent[0]} has no slot{others}"
+        yield Violation("coverage", text, layer_id, expert=int(absent[0]))
 
 
 def _duplicates(layer_id: int, expert_GS: npt.NDArray[np.integer]) -> Iterator[Violation]:
@@ -128,6 +135,5 @@ def _duplicates(layer_id: int, expert_GS: npt.NDArray[np.integer]) -> Iterator[V
     twice = np.argwhere(sorted_GS[:, 1:] == sorted_GS[:, :-1])
     if len(twice):
         gpu, expert = int(twice[0][0]), int(sorted_GS[tuple(twice[0])])
-        yield Violation(
-            "distinct", f"layer {layer_id}: GPU {gpu} holds expert {expert} twice", layer_id, gpu, expert
-        )
+        text = f"layer {layer_id}: GPU {gpu} holds expert {expert} twice"
+        yield Violation("distinct", text, layer_id, gpu, expert)

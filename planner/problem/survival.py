@@ -1,4 +1,6 @@
-"""Survival: which losses of GPUs, or of a node, leave every expert a slot. Laws of one array; nothing here knows a problem or a solver.
+"""Survival: which losses of GPUs, or of a node, leave every expert a slot.
+
+Laws of one array; nothing here knows a problem or a solver.
 
 Shapes: L layers, E experts, P slots, G GPUs, X places that fail as a whole (GPUs or nodes).
 """
@@ -28,9 +30,8 @@ class Survival:
 
     def __post_init__(self) -> None:
         if self.node == bool(self.gpus) or self.gpus < 0:
-            raise BadInput(
-                f"losses to survive are {self.gpus} GPUs{' and a node' if self.node else ''}; give 1 or more GPUs, or node"
-            )
+            asked = f"{self.gpus} GPUs{' and a node' if self.node else ''}"
+            raise BadInput(f"losses to survive are {asked}; give 1 or more GPUs, or node")
 
     @property
     def least_replicas(self) -> int:
@@ -62,9 +63,8 @@ def parse_survival(text: str, where: str = "--survive") -> Survival:
     if text == "node":
         return Survival(node=True)
     if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise BadInput(
-            f"{where} {text!r}: give the number of GPUs that may be lost at once, 1 or more, or node"
-        )
+        expected = "give the number of GPUs that may be lost at once, 1 or more, or node"
+        raise BadInput(f"{where} {text!r}: {expected}")
     return Survival(gpus=int(text))
 
 
@@ -76,10 +76,10 @@ def held_places_LE(expert_LP: npt.NDArray[np.integer], place_G: Ints, experts: i
     """
     layers, slots = expert_LP.shape
     place_P = np.repeat(place_G, slots // len(place_G))
-    cells = np.unique(
-        ((np.arange(layers)[:, None] * experts + expert_LP) * (int(place_G.max()) + 1) + place_P).ravel()
-    )
-    return np.bincount(cells // (int(place_G.max()) + 1), minlength=layers * experts).reshape(layers, experts)
+    places = int(place_G.max()) + 1
+    cell_LP = (np.arange(layers)[:, None] * experts + expert_LP) * places + place_P
+    taken = np.unique(cell_LP.ravel())
+    return np.bincount(taken // places, minlength=layers * experts).reshape(layers, experts)
 
 
 def lost_experts(expert_P: npt.NDArray[np.integer], lost_G: npt.NDArray[np.bool_], experts: int) -> Ints:
@@ -98,20 +98,27 @@ def loss_sets(survive: Survival, node_G: Ints) -> Iterator[tuple[int, ...]]:
 def least_slots_per_gpu(survive: Survival, experts: int, node_G: Ints) -> int:
     """The fewest slots a GPU with which some placement survives; Infeasible where none does.
 
-    A place takes an expert once, so it is worth the lesser of its slots and the experts; the places' worth must come to `least_replicas` a expert.
-    Demands are equal, so that much also suffices: deal the experts in turn to the places with most room (Gale and Ryser).
+    A place takes an expert once, so it is worth the lesser of its slots and the experts; the places' worth
+    must come to `least_replicas` an expert. Demands are equal, so that much also suffices: deal the experts
+    in turn to the places with most room (Gale and Ryser).
 
-    >>> least_slots_per_gpu(Survival(gpus=1), 8, np.array([0, 0, 1, 1])), least_slots_per_gpu(Survival(node=True), 8, np.array([0, 0, 0, 1]))
-    (4, 8)
+    >>> least_slots_per_gpu(Survival(gpus=1), 8, np.array([0, 0, 1, 1]))
+    4
+    >>> least_slots_per_gpu(Survival(node=True), 8, np.array([0, 0, 0, 1]))
+    8
     """
     size_X = np.bincount(survive.place_G(node_G))
     if len(size_X) < survive.least_replicas:
-        have = f"{len(size_X)} node" if survive.node else f"{len(size_X)} GPU{'s' if len(size_X) > 1 else ''}"
-        most = "" if survive.node or len(size_X) == 1 else f"; at most --survive {len(size_X) - 1}"
-        raise Infeasible(
-            f"surviving {survive} needs at least {survive.least_replicas} {'nodes' if survive.node else 'GPUs'}, the topology has {have}{most}"
-        )
+        raise _too_few_places(survive, len(size_X))
     slots = -(-experts * survive.least_replicas // len(node_G))
     while np.minimum(size_X * slots, experts).sum() < experts * survive.least_replicas:
         slots += 1
     return slots
+
+
+def _too_few_places(survive: Survival, places: int) -> Infeasible:
+    noun, nouns = ("node", "nodes") if survive.node else ("GPU", "GPUs")
+    have = f"{places} {nouns if places > 1 else noun}"
+    most = "" if survive.node or places == 1 else f"; at most --survive {places - 1}"
+    needed = f"surviving {survive} needs at least {survive.least_replicas} {nouns}"
+    return Infeasible(f"{needed}, the topology has {have}{most}")

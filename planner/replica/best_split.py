@@ -1,8 +1,10 @@
-"""`lp`: SGLang's `lp` dispatch splits each batch over the replicas so that the busiest GPU has least, whatever is near.
+"""`lp`: SGLang's `lp` dispatch splits each batch so that the busiest GPU has least, whatever is near.
 
-Source: SGLang 0.5.23, srt/eplb/lplb_solver.py. The engine solves it for each batch by an interior-point method on the GPU; here OR-Tools solves it once
-for the load's shares. Both reach the same busiest GPU; where several splits do, theirs may differ from ours. With a mapping file the engine first cuts
-each rank's list to its near replica, and its split then concerns only what is left: this rule is the one of full lists, and the best that `lp` can reach.
+Source: SGLang 0.5.23, srt/eplb/lplb_solver.py. The engine solves it for each batch by an interior-point
+method on the GPU; here OR-Tools solves it once for the load's shares. Both reach the same busiest GPU; where
+several splits do, theirs may differ from ours. With a mapping file the engine first cuts each rank's list to
+its near replica, and its split then concerns only what is left: this rule is the one of full lists, and the
+best that `lp` can reach.
 
 Shapes: W windows, E experts, G GPUs, P slots.
 """
@@ -15,18 +17,22 @@ import numpy as np
 from planner.placement import Placement
 from planner.replica.situation import Ids, Shares, Situation, first_slots
 
-LIKING = 0.01  # for an even split, in a steady one: the peak that an expert's whole load on other replicas is worth, beside that load
+# For an even split, in a steady one: the peak that an expert's whole load on other replicas is worth, beside
+# that load.
+LIKING = 0.01
 
 
 def lp(placement: Placement, situation: Situation) -> Iterator[Shares]:
-    """The best fractional split of the situation's load, the same on every rank. Draft layers have no map, and use the first slot of each expert."""
-    for row, layer in enumerate(placement.layer_ids):
+    """The best fractional split of the situation's load, the same on every rank.
+
+    Draft layers have no map, and use the first slot of each expert.
+    """
+    for row, layer_id in enumerate(placement.layer_ids):
         expert_P = placement.expert_LP[row]
-        yield (
-            best_split_1P(expert_P, situation.share_E(row), placement.gpus)
-            if layer < situation.model.layers
-            else first_slots(expert_P)
-        )
+        if layer_id < situation.model.layers:
+            yield best_split_1P(expert_P, situation.share_E(row), placement.gpus)
+        else:
+            yield first_slots(expert_P)
 
 
 def best_split_1P(expert_P: Ids, load_E: Shares, gpus: int) -> Shares:
@@ -35,9 +41,10 @@ def best_split_1P(expert_P: Ids, load_E: Shares, gpus: int) -> Shares:
 
 
 def steady_split_1P(expert_P: Ids, load_WE: Shares, gpus: int) -> Shares:
-    """share_1P to keep over all windows: it minimises the mean of their busiest GPUs, and of equally good splits takes the most even.
+    """share_1P to keep over all windows: it minimises the mean of their busiest GPUs.
 
-    Windows count alike, whatever their totals. A corner of the best single-window split, which `best_split_1P` gives, fits that window alone.
+    Of equally good splits it takes the most even. Windows count alike, whatever their totals. A corner of the
+    best single-window split, which `best_split_1P` gives, fits that window alone.
     """
     totals_W1 = load_WE.sum(axis=1, keepdims=True)
     heard_WE = (load_WE / np.maximum(totals_W1, 1e-300))[totals_W1[:, 0] > 0]
@@ -73,9 +80,8 @@ def _add_window(solver: Any, part: dict[int, Any], load_P: Shares, gpus: int) ->
     peak = solver.NumVar(0.0, solver.infinity(), "")
     for slots in np.split(np.arange(len(load_P)), gpus):
         fixed = float(sum(load_P[slot] for slot in slots.tolist() if slot not in part))
-        solver.Add(
-            sum((part[slot] * float(load_P[slot]) for slot in slots.tolist() if slot in part), fixed) <= peak
-        )
+        shared = (part[slot] * float(load_P[slot]) for slot in slots.tolist() if slot in part)
+        solver.Add(sum(shared, fixed) <= peak)
     return peak
 
 

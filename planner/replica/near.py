@@ -1,4 +1,4 @@
-"""`nearest`, `nearest-dynamic`: SGLang with an all-to-all backend prefers the replica on the own GPU, then the own node.
+"""`nearest`, `nearest-dynamic`: SGLang with an all-to-all prefers the own GPU's replica, then the own node's.
 
 Source: SGLang 0.5.23, srt/eplb/expert_location.py and expert_location_dispatch.py.
 """
@@ -12,30 +12,30 @@ from planner.replica.situation import Ids, Shares, Situation, first_slots
 
 
 def nearest(placement: Placement, situation: Situation) -> Iterator[Shares]:
-    """The only replica, else one on the own GPU, else the first on the own node, else a fair draw: the expectation of both SGLang rules."""
+    """The only replica, else one on the own GPU, else the first on the own node, else a fair draw.
+
+    This is the expectation of both SGLang rules.
+    """
     experts = situation.model.experts
     for expert_P in placement.expert_LP:
         nearest_GE = nearest_slots(expert_P, experts, placement.slots_per_gpu, situation.node_G)
         even_E = 1.0 / np.maximum(np.bincount(expert_P, minlength=experts), 1)
         share_GP = np.where(nearest_GE < 0, even_E, 0.0).take(expert_P, axis=1)
-        near_K = np.flatnonzero(
-            nearest_GE >= 0
-        )  # positions in flat tables: a third of the time of pairs, with a thousand GPUs
+        # positions in flat tables: a third of the time of pairs, with a thousand GPUs
+        near_K = np.flatnonzero(nearest_GE >= 0)
         share_GP.ravel()[near_K // experts * len(expert_P) + nearest_GE.ravel()[near_K]] = 1.0
         yield share_GP
 
 
 def nearest_dynamic(placement: Placement, situation: Situation) -> Iterator[Shares]:
-    """SGLang's `dynamic` dispatch: far replicas are drawn anew for each assignment, evenly. Draft layers have no map, and use the first slot of each expert.
+    """SGLang's `dynamic` dispatch: far replicas are drawn anew for each assignment, evenly.
 
-    The engine draws 16 bits modulo n; what that takes from an even draw (less than n / 65,536) is left out.
+    Draft layers have no map, and use the first slot of each expert. The engine draws 16 bits modulo n; what
+    that takes from an even draw (less than n / 65,536) is left out.
     """
-    for layer, share_GP in zip(placement.layer_ids, nearest(placement, situation), strict=True):
-        yield (
-            share_GP
-            if layer < situation.model.layers
-            else first_slots(placement.expert_LP[placement.layer_ids.index(layer)])
-        )
+    shares = nearest(placement, situation)
+    for layer_id, expert_P, share_GP in zip(placement.layer_ids, placement.expert_LP, shares, strict=True):
+        yield share_GP if layer_id < situation.model.layers else first_slots(expert_P)
 
 
 def nearest_slots(expert_P: Ids, experts: int, slots_per_gpu: int, node_G: Ids) -> Ids:

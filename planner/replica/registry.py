@@ -1,8 +1,10 @@
-"""Replica rules: how an engine picks among the slots that hold one expert, at run time. One file a rule; this one names them.
+"""Replica rules by name. One file a rule; this one names them.
 
-A rule answers with share_SP for each layer: the share of the assignments of source rank s, for the expert in slot p, that go to slot p.
-Over the slots of one expert each row sums to 1. S is 1 where every source behaves alike, else G. Where the engine picks without a draw, and the
-pick depends on the batch, `CHOICES` has its own pick for each token too.
+A rule says how an engine picks among the slots that hold one expert, at run time. It answers with share_SP
+for each layer: the share of the assignments of source rank s, for the expert in slot p, that go to slot p.
+Over the slots of one expert each row sums to 1. S is 1 where every source behaves alike, else G. Where the
+engine picks without a draw, and the pick depends on the batch, `CHOICES` has its own pick for each token
+too.
 """
 
 from planner.base import BadInput
@@ -26,12 +28,8 @@ RULES: dict[str, Rule] = {
     "round-robin": round_robin,
     "fixed-by-source": fixed_by_source,
 }
-EXPECTATION = {  # a cheap stand-in, for search: the same mean, or for `lp` the even split that it is never worse than
-    "nearest-static": "nearest",
-    "nearest-dynamic": "nearest",
-    "lp": "even",
-    "round-robin": "even",
-}
+# A cheap stand-in, for search: the same mean, or for `lp` the even split that it is never worse than.
+EXPECTATION = {"nearest-static": "nearest", "nearest-dynamic": "nearest", "lp": "even", "round-robin": "even"}
 CHOICES: dict[str, Choice] = {
     "hashed": hashed_slots,
     "row-index": row_index_slots,

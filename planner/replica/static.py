@@ -1,6 +1,7 @@
 """`nearest-static`: SGLang's `static` dispatch table, with its own random stream.
 
-Source: SGLang 0.5.23, srt/eplb/expert_location.py. Equal to the engine's own table in tests/engines/test_sglang_parity.py.
+Source: SGLang 0.5.23, srt/eplb/expert_location.py. Equal to the engine's own table in
+tests/engines/test_sglang_parity.py.
 """
 
 import random
@@ -18,7 +19,10 @@ LARGEST_EXACT_TABLE = 4_000_000  # draws; the engine's own loop is as long, and 
 
 
 def nearest_static(placement: Placement, situation: Situation) -> Iterator[Shares]:
-    """One slot for each (rank, layer, expert), from a mapping file. Very large tables fall back to `nearest`, its expectation."""
+    """One slot for each (rank, layer, expert), from a mapping file.
+
+    Very large tables fall back to `nearest`, its expectation.
+    """
     if table_draws(placement, situation.model) > LARGEST_EXACT_TABLE:
         yield from nearest(placement, situation)
         return
@@ -31,9 +35,10 @@ def nearest_static(placement: Placement, situation: Situation) -> Iterator[Share
 def static_table(placement: Placement, model: ModelSpec, node_G: Ids) -> Ids:
     """slot_GLE: the slot that each rank of SGLang 0.5.23 sends each expert to, for the placement's layers.
 
-    The engine walks all decoder layers, dense ones included (their rows are the trivial map), and draws from one `Random(42)` per rank; a rank
-    draws only for experts it has no near replica of, so the streams of two ranks differ. Draft layers are not in its map: their logical
-    ids are taken for slots, which in the engine's own row is the first slot of each expert.
+    The engine walks all decoder layers, dense ones included (their rows are the trivial map), and draws from
+    one `Random(42)` per rank; a rank draws only for experts it has no near replica of, so the streams of two
+    ranks differ. Draft layers are not in its map: their logical ids are taken for slots, which in the
+    engine's own row is the first slot of each expert.
     """
     gpus, experts = placement.gpus, model.experts
     rows = dict(zip(placement.layer_ids, placement.expert_LP, strict=True))
@@ -43,11 +48,7 @@ def static_table(placement: Placement, model: ModelSpec, node_G: Ids) -> Ids:
     for layer_id in range(model.layers):
         expert_P = rows.get(layer_id, trivial_P)
         table_GE = nearest_slots(expert_P, experts, placement.slots_per_gpu, node_G)
-        for expert in np.flatnonzero((table_GE < 0).any(axis=0)):
-            candidates = np.flatnonzero(expert_P == expert).tolist()
-            drawing = np.flatnonzero(table_GE[:, expert] < 0)
-            for position, rank in enumerate(drawing):
-                table_GE[rank, expert] = _fair_choices(candidates, len(drawing), streams[rank])[position]
+        _draw_far_slots(table_GE, expert_P, streams)
         if layer_id in rows:
             slot_GLE[:, placement.layer_ids.index(layer_id)] = table_GE
     for row, layer_id in enumerate(placement.layer_ids):
@@ -70,8 +71,20 @@ def table_draws(placement: Placement, model: ModelSpec) -> int:
     return (replicated + trivial) * placement.gpus**2
 
 
+def _draw_far_slots(table_GE: Ids, expert_P: Ids, streams: list[random.Random]) -> None:
+    """For the ranks without a near replica, expert by expert."""
+    for expert in np.flatnonzero((table_GE < 0).any(axis=0)):
+        candidates = np.flatnonzero(expert_P == expert).tolist()
+        drawing = np.flatnonzero(table_GE[:, expert] < 0)
+        for position, rank in enumerate(drawing):
+            table_GE[rank, expert] = _fair_choices(candidates, len(drawing), streams[rank])[position]
+
+
 def _fair_choices(candidates: list[int], count: int, stream: random.Random) -> list[int]:
-    """`count` picks, each candidate as often as the others (the rest drawn), in drawn order; consumes the stream exactly as the engine does."""
+    """`count` picks, each candidate as often as the others (the rest drawn), in drawn order.
+
+    Consumes the stream exactly as the engine does.
+    """
     times, rest = divmod(count, len(candidates))
     picks = candidates * times + stream.sample(candidates, k=rest)
     stream.shuffle(picks)

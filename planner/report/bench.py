@@ -7,6 +7,7 @@ from rich.table import Table as RichTable
 
 from planner.base import human_bytes, human_seconds
 from planner.bench import Table
+from planner.report.tables import table_of
 
 
 def bench_tables(tables: Mapping[str, Table]) -> Group:
@@ -17,23 +18,23 @@ def bench_tables(tables: Mapping[str, Table]) -> Group:
 
 
 def _drawn(table: Table) -> RichTable:
-    drawn = RichTable(title=table.title, title_justify="left")
-    columns = list(table.rows[0]) if table.rows else []
-    for name in columns:
-        heading = name.removesuffix("_share").removesuffix("_bytes").replace("_", " ")
-        drawn.add_column(
-            "time" if name == "seconds" else heading,
-            justify="left" if isinstance(table.rows[0][name], str) else "right",
-        )
-    for row in table.rows:
-        drawn.add_row(*(shown(name, row[name]) for name in columns))
-    return drawn
+    first = table.rows[0] if table.rows else {}
+    words = [_heading(name) for name, value in first.items() if isinstance(value, str)]
+    rows = [[shown(name, row[name]) for name in first] for row in table.rows]
+    return table_of(map(_heading, first), rows, words=words, title=table.title)
+
+
+def _heading(name: str) -> str:
+    plain = name.removesuffix("_share").removesuffix("_bytes").replace("_", " ")
+    return "time" if name == "seconds" else plain
 
 
 def shown(name: str, value: object) -> str:
     """
-    >>> shown("gap_share", 0.00501), shown("seconds", 0.0021), shown("of_peer", 0.5), shown("valid", True), shown("peak_bytes", None)
-    ('0.501%', '2.1 ms', '0.50 x', 'yes', '')
+    >>> shown("gap_share", 0.00501), shown("seconds", 0.0021), shown("of_peer", 0.5)
+    ('0.501%', '2.1 ms', '0.50 x')
+    >>> shown("valid", True), shown("peak_bytes", None)
+    ('yes', '')
     """
     if value is None:
         return ""

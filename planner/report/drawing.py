@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator
 from itertools import groupby
 
 from planner.base import human_bandwidth, human_bytes
-from planner.topology import Node, Pcie, Resource, Topology, alike
+from planner.topology import Fabric, Node, Pcie, Resource, Topology, alike
 
 WIDTH = 100
 _LABEL, _CELL, _ACROSS = 12, 11, 8  # columns of a row's label and of one GPU; GPUs side by side
@@ -16,13 +16,10 @@ Row = tuple[str, list[Cell]]
 
 
 def draw(topology: Topology) -> str:
-    domains = (
-        _many(topology.domain_count, "NVLink domain")
-        if topology.domain_count < topology.gpu_count
-        else "no NVLink"
-    )
-    head = f"{topology.name}: {_many(topology.node_count, 'node')}, {_many(topology.gpu_count, 'GPU')}, {domains}"
-    lines = [*_wrapped(head), *_wrapped(f"source: {topology.source}")]
+    linked = topology.domain_count < topology.gpu_count
+    domains = _many(topology.domain_count, "NVLink domain") if linked else "no NVLink"
+    sizes = f"{_many(topology.node_count, 'node')}, {_many(topology.gpu_count, 'GPU')}"
+    lines = [*_wrapped(f"{topology.name}: {sizes}, {domains}"), *_wrapped(f"source: {topology.source}")]
     first = 0
     for node, group in alike(topology.nodes):
         last = first + len(group) - 1
@@ -45,40 +42,41 @@ def _draw_node(node: Node) -> Iterator[str]:
         yield from _wrapped(f"{'NVLink':<{_LABEL}}{human_bandwidth(rate)} between GPUs {pairs}", " " * _LABEL)
     unknown = _unknown(node)
     if unknown:
-        yield from _wrapped(
-            f"{'not known':<{_LABEL}}{', '.join(unknown)}; costs nothing in a plan", " " * _LABEL
-        )
+        text = f"{'not known':<{_LABEL}}{unknown}; costs nothing in a plan"
+        yield from _wrapped(text, " " * _LABEL)
 
 
 def _rows(node: Node) -> list[Row]:
     """Top to bottom, as a message would travel out of the node."""
-    count = len(node.gpus)
-    none: list[Cell] = [(("none", gpu), "") for gpu in range(count)]
-    nvlink, port, nics, nic_rate, rail = (list(none) for _ in range(5))
+    none: list[Cell] = [(("none", gpu), "") for gpu in range(len(node.gpus))]
+    names: list[Cell] = [(gpu, f"gpu{gpu}") for gpu in range(len(node.gpus))]
+    models: list[Cell] = [(model.name, model.name) for model in node.gpus]
+    return [
+        *_nvlink_rows(node, none),
+        ("", names),
+        ("", models if len(set(node.gpus)) > 1 else none),
+        *(_host_rows(node.pcie, none) if node.pcie else []),
+        *_nic_rows(node, none),
+    ]
+
+
+def _nvlink_rows(node: Node, none: list[Cell]) -> list[Row]:
+    nvlink, port = list(none), list(none)
     for number, island in enumerate(node.nvlink.islands):
         for gpu, rate in zip(island.gpus, island.rates, strict=True):
             nvlink[gpu] = number, "NVLink switch"
             port[gpu] = (number, rate.bytes_per_s), f"{human_bandwidth(rate.bytes_per_s)} a GPU"
+    return [("", nvlink), ("", port)]
+
+
+def _nic_rows(node: Node, none: list[Cell]) -> list[Row]:
+    nics, nic_rate, rail = (list(none) for _ in range(3))
     for pool in node.nic_pools:
         first, total = node.nics[pool[0]], sum(node.nics[nic].rate.bytes_per_s for nic in pool)
         for gpu in first.gpus:
             nics[gpu] = pool, f"nic{pool[0]}" + (f"..{pool[-1]}" if len(pool) > 1 else "")
             nic_rate[gpu], rail[gpu] = (pool, human_bandwidth(total)), (pool, f"rail {first.rail}")
-    names: list[Cell] = [(gpu, f"gpu{gpu}") for gpu in range(count)]
-    models: list[Cell] = (
-        [(model.name, model.name) for model in node.gpus] if len(set(node.gpus)) > 1 else none
-    )
-    host = _host_rows(node.pcie, none) if node.pcie else []
-    return [
-        ("", nvlink),
-        ("", port),
-        ("", names),
-        ("", models),
-        *host,
-        ("NIC", nics),
-        ("each way", nic_rate),
-        ("", rail),
-    ]
+    return [("NIC", nics), ("each way", nic_rate), ("", rail)]
 
 
 def _host_rows(pcie: Pcie, none: list[Cell]) -> list[Row]:
@@ -107,41 +105,41 @@ def _spans(cells: list[Cell]) -> Iterator[str]:
 def _draw_fabric(topology: Topology) -> Iterator[str]:
     fabric = topology.fabric
     if fabric.nvlink_domain_nodes > 1:
-        yield f"NVLink: {fabric.nvlink_domain_nodes} consecutive nodes share one NVLink domain; the NICs carry what leaves it"
+        nodes = f"{fabric.nvlink_domain_nodes} consecutive nodes"
+        yield f"NVLink: {nodes} share one NVLink domain; the NICs carry what leaves it"
     if topology.node_count == 1:
         yield "network: none in use, one node"
         return
-    words = {
-        "none": "one flat network, no bottleneck beyond the NICs",
-        "leaf-spine": f"leaf-spine, {fabric.nodes_per_leaf} nodes a leaf",
-        "rail": f"rail-optimised, {fabric.nodes_per_leaf} nodes a group, one leaf for each rail of a group",
-    }
-    ratio = f", oversubscribed {fabric.oversubscription:g} : 1 at the leaf" if fabric.kind != "none" else ""
-    pods = (
-        f", {fabric.pod_oversubscription:g} : 1 at the spine of {fabric.nodes_per_pod} nodes"
-        if fabric.nodes_per_pod
-        else ""
-    )
-    yield from _wrapped(
-        f"network: {words[fabric.kind]}{ratio}{pods} ({fabric.evidence.kind}: {fabric.evidence.source})"
-    )
-    above = [
-        resource
-        for resource in topology.resources
-        if resource.tier in ("leaf", "spine") and resource.name.endswith("/up")
-    ]
-    for head, group in groupby(
-        sorted(above, key=lambda resource: resource.head), key=lambda resource: resource.head
-    ):
+    evidence = f"{fabric.evidence.kind}: {fabric.evidence.source}"
+    yield from _wrapped(f"network: {_fabric_words(fabric)} ({evidence})")
+    switches = (one for one in topology.resources if one.tier in ("leaf", "spine"))
+    above = sorted((one for one in switches if one.name.endswith("/up")), key=lambda one: one.head)
+    for head, group in groupby(above, key=lambda one: one.head):
         yield f"  {head}"
         yield from _branches(list(group))
+
+
+def _fabric_words(fabric: Fabric) -> str:
+    if fabric.kind == "none":
+        kind = "one flat network, no bottleneck beyond the NICs"
+    else:
+        nodes = f"{fabric.nodes_per_leaf} nodes"
+        kind = {
+            "leaf-spine": f"leaf-spine, {nodes} a leaf",
+            "rail": f"rail-optimised, {nodes} a group, one leaf for each rail of a group",
+        }[fabric.kind]
+        kind += f", oversubscribed {fabric.oversubscription:g} : 1 at the leaf"
+    if not fabric.nodes_per_pod:
+        return kind
+    return f"{kind}, {fabric.pod_oversubscription:g} : 1 at the spine of {fabric.nodes_per_pod} nodes"
 
 
 def _branches(uplinks: list[Resource]) -> Iterator[str]:
     shown = uplinks if len(uplinks) <= _LEAVES else uplinks[: _LEAVES - 1]
     for index, uplink in enumerate(shown):
         elbow = "'" if index == len(uplinks) - 1 else "|"
-        yield f"  {elbow}-- {uplink.tail:<18} up and down {human_bandwidth(uplink.rate.bytes_per_s)} each ({uplink.rate.evidence.kind})"
+        rate = f"{human_bandwidth(uplink.rate.bytes_per_s)} each ({uplink.rate.evidence.kind})"
+        yield f"  {elbow}-- {uplink.tail:<18} up and down {rate}"
     if len(shown) < len(uplinks):
         yield f"  '-- and {len(uplinks) - len(shown)} more"
 
@@ -155,14 +153,11 @@ def _gpu_words(node: Node) -> str:
     )
 
 
-def _unknown(node: Node) -> list[str]:
+def _unknown(node: Node) -> str:
     if node.pcie is None:
-        return ["PCIe"]
-    return (
-        ["the link between sockets"]
-        if node.pcie.inter_socket is None and len(set(node.pcie.sockets)) > 1
-        else []
-    )
+        return "PCIe"
+    apart = node.pcie.inter_socket is None and len(set(node.pcie.sockets)) > 1
+    return "the link between sockets" if apart else ""
 
 
 def _many(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""What sources show of a machine, as text: counts, domains, NICs of each GPU, what is not known, what is wrong, what was measured."""
+"""What sources show of a machine, as text: what is there, what is unknown or wrong, what was measured."""
 
 from typing import TYPE_CHECKING
 
@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_bandwidth
+from planner.report.tables import FOLDED, table_of
 from planner.report.topology import topology_report
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
     from planner.planning import Finding
-    from probes.survey.from_files import Found
+    from probes.survey.found import Found
 
 
 SHOWN = 16  # domains and GPUs that are listed; JSON has them all
@@ -20,16 +21,7 @@ SHOWN = 16  # domains and GPUs that are listed; JSON has them all
 def found_report(found: "Found") -> RenderableType:
     """The machine, drawn where there is a topology; then the rest."""
     machine = found.machine
-    domains = len(machine.nvlink_domains)
-    lines = [
-        f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'} (from {', '.join(machine.kinds)})"
-    ]
-    lines += [f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]]
-    lines += [
-        f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
-        for gpu, names in list(machine.affinity.items())[:SHOWN]
-    ]
-    parts: list[RenderableType] = [Text("\n".join(lines))]
+    parts: list[RenderableType] = [Text("\n".join(_counted(found)))]
     if machine.topology is not None:
         parts.append(topology_report(machine.topology))
     parts += [measured_table(found)] if found.measured else []
@@ -38,37 +30,39 @@ def found_report(found: "Found") -> RenderableType:
         Text(f"Bisection measured by {name}: at least {human_bandwidth(rate)} each way")
         for name, rate in found.measured_bisections
     ]
-    notes = [
-        *(f"Not known: {line}" for line in machine.unknown),
-        *(f"Warning: {line}" for line in machine.warnings),
-    ]
+    notes = [f"Not known: {line}" for line in machine.unknown]
+    notes += [f"Warning: {line}" for line in machine.warnings]
     return Group(*parts, Text("\n".join(notes))) if notes else Group(*parts)
+
+
+def _counted(found: "Found") -> list[str]:
+    machine = found.machine
+    domains = len(machine.nvlink_domains)
+    counts = f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'}"
+    return [
+        f"{counts} (from {', '.join(machine.kinds)})",
+        *(f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]),
+        *(
+            f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
+            for gpu, names in list(machine.affinity.items())[:SHOWN]
+        ),
+    ]
 
 
 def measured_table(found: "Found") -> Table:
     """The benchmark's busbw beside what a GPU's links really carry."""
-    table = Table(
-        title="Measured. busbw is made to compare runs by; a GPU's links carry what it sends",
-        title_justify="left",
-    )
+    title = "Measured. busbw is made to compare runs by; a GPU's links carry what it sends"
     header, *samples = found.measured_rows
-    for name in header:
-        table.add_column(name, justify="left" if name == "benchmark" else "right")
-    for sample in samples:
-        table.add_row(*sample)
-    return table
+    return table_of(header, samples, words=("benchmark",), title=title)
 
 
 def findings_table(findings: "list[Finding]") -> RenderableType:
     """What the doctor found: what, what it costs, what to do."""
     if not findings:
         return Text("nothing found")
-    table = Table(title="Findings", title_justify="left", show_lines=True)
-    for name in ("where", "what", "what it costs", "what to do"):
-        table.add_column(name, overflow="fold")
-    for finding in findings:
-        table.add_row(finding.where, finding.what, finding.cost or "-", finding.remedy)
-    return table
+    rows = [(finding.where, finding.what, finding.cost or "-", finding.remedy) for finding in findings]
+    names = ("where", "what", "what it costs", "what to do")
+    return table_of(names, rows, words=names, columns=FOLDED, title="Findings", show_lines=True)
 
 
 def _span(domain: tuple[int, ...]) -> str:

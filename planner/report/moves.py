@@ -1,4 +1,4 @@
-"""What a re-plan moves, what that takes, and when it has paid: a few lines and a table of waves for a terminal."""
+"""What a re-plan moves, what that takes, and when it has paid: a few lines and a table of waves."""
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -6,6 +6,7 @@ from rich.text import Text
 
 from planner.base import human_bytes, human_seconds
 from planner.plan import Moves, Plan, steps_to_pay
+from planner.report.tables import table_of
 
 SHOWN_WAVES = 5
 
@@ -14,38 +15,35 @@ def moves_report(plan: Plan) -> tuple[RenderableType, ...]:
     """Nothing for a plan that does not come from another."""
     if plan.moves is None:
         return ()
-    lines = [f"{_headline(plan.moves)}; {_payback(plan)}"]
+    head = f"{_headline(plan.moves)}; {_payback(plan)}"
     if not len(plan.moves.transfers):
-        return (Text(lines[0]),)
-    lines.append(
-        f"Each transfer reads the placement as it was: the busiest receiver holds {human_bytes(plan.moves.most_received_bytes)} apart "
+        return (Text(head),)
+    apart = human_bytes(plan.moves.most_received_bytes)
+    rests = (
+        f"Each transfer reads the placement as it was: the busiest receiver holds {apart} apart "
         "if all layers change at once. Seconds are the links' full rates, with nothing else on them."
     )
-    return Text("\n".join(lines)), waves_table(plan.moves)
+    return Text(f"{head}\n{rests}"), waves_table(plan.moves)
 
 
 def waves_table(moves: Moves) -> Table:
     """The first waves, and the rest in one row. In a wave no GPU sends twice and none receives twice."""
-    table = Table(title=f"Moves in {moves.transfers.waves} waves", title_justify="left")
-    for name in ("wave", "transfers", "bytes", "seconds"):
-        table.add_column(name, justify="right")
-    shown = moves.transfers.waves if moves.transfers.waves <= SHOWN_WAVES + 1 else SHOWN_WAVES
-    for wave in range(shown):
-        table.add_row(
-            str(wave),
-            str(int((moves.transfers.wave_T == wave).sum())),
-            human_bytes(float(moves.bytes_W[wave])),
-            human_seconds(float(moves.seconds_W[wave])),
-        )
-    if shown < moves.transfers.waves:
-        rest = (moves.transfers.wave_T >= shown).sum()
-        table.add_row(
-            f"{shown}-{moves.transfers.waves - 1}",
-            str(int(rest)),
-            human_bytes(float(moves.bytes_W[shown:].sum())),
-            human_seconds(float(moves.seconds_W[shown:].sum())),
-        )
-    return table
+    waves = moves.transfers.waves
+    shown = waves if waves <= SHOWN_WAVES + 1 else SHOWN_WAVES
+    rows = [_wave_cells(moves, wave, wave + 1) for wave in range(shown)]
+    if shown < waves:
+        rows.append(_wave_cells(moves, shown, waves))
+    return table_of(("wave", "transfers", "bytes", "seconds"), rows, title=f"Moves in {waves} waves")
+
+
+def _wave_cells(moves: Moves, first: int, end: int) -> tuple[str, ...]:
+    wave_T = moves.transfers.wave_T
+    return (
+        str(first) if end == first + 1 else f"{first}-{end - 1}",
+        str(int(((wave_T >= first) & (wave_T < end)).sum())),
+        human_bytes(float(moves.bytes_W[first:end].sum())),
+        human_seconds(float(moves.seconds_W[first:end].sum())),
+    )
 
 
 def _headline(moves: Moves) -> str:
@@ -53,7 +51,8 @@ def _headline(moves: Moves) -> str:
     if not len(moves.transfers):
         return f"From {moves.previous}: nothing moves (allowed: {allowed})"
     return (
-        f"From {moves.previous}: {len(moves.transfers):,} of {moves.slots:,} slots move ({moves.share:.1%}; allowed: {allowed}), "
+        f"From {moves.previous}: {len(moves.transfers):,} of {moves.slots:,} slots move "
+        f"({moves.share:.1%}; allowed: {allowed}), "
         f"{human_bytes(moves.total_bytes)} in {moves.transfers.waves} waves, {human_seconds(moves.seconds)}"
     )
 

@@ -22,6 +22,9 @@ __all__ = [
     "topology_summary",
 ]
 
+RATES = "Line rates per direction. Oversubscribed: what the GPUs of one half could send, over the bisection."
+NAMES = "Rates per GPU and direction. NAME:4 is four nodes, NAME:4x2 two GPUs of each of four nodes."
+
 
 @dataclass(frozen=True)
 class TierRow:
@@ -58,14 +61,11 @@ def tiers_table(topology: Topology) -> list[TierRow]:
 
 def topology_summary(topology: Topology) -> dict[str, Any]:
     """The machine and its tiers as plain data."""
-    counts = {
+    return {
+        "name": topology.name,
         "nodes": topology.node_count,
         "gpus": topology.gpu_count,
         "nvlink_domains": topology.domain_count,
-    }
-    return {
-        "name": topology.name,
-        **counts,
         "digest": topology.digest(),
         "tiers": [asdict(row) for row in tiers_table(topology)],
         "topology": topology.to_dict(),
@@ -75,36 +75,29 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
 def topology_report(topology: Topology) -> "RenderableType":
     """Drawing, tiers, and what each tier's figures rest on."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
+    from planner.report.tables import table_of
+
     rows = tiers_table(topology)
-    table = Table()
-    for name in ("tier", "units", "per GPU, each way", "bisection", "oversubscribed", "evidence"):
-        table.add_column(name, justify="left" if name in ("tier", "evidence") else "right")
+    if not rows:
+        return Text(draw(topology))
+    names = ("tier", "units", "per GPU, each way", "bisection", "oversubscribed", "evidence")
+    table = table_of(names, map(_tier_cells, rows), words=("tier", "evidence"))
+    notes = [RATES]
     for row in rows:
-        rate = " to ".join(dict.fromkeys(map(human_bandwidth, row.per_gpu_bytes_per_s)))
-        cut = human_bandwidth(row.bisection_bytes_per_s)
-        table.add_row(
-            f"{row.tier} ({row.where})",
-            str(row.units),
-            rate,
-            cut,
-            f"{row.oversubscription:.3g} x",
-            ", ".join(row.evidence),
-        )
-    notes = [
-        f"{row.tier}: bisection over {row.method}\n" + "".join(f"  {source}\n" for source in row.sources)
-        for row in rows
-    ]
-    footer = (
-        "Line rates per direction. Oversubscribed: what the GPUs of one half could send, over the bisection.\n"
-        + "".join(notes)
-    )
+        notes += [f"{row.tier}: bisection over {row.method}", *(f"  {source}" for source in row.sources)]
+    return Group(Text(draw(topology) + "\n"), table, Text("\n".join(notes), style="dim"))
+
+
+def _tier_cells(row: TierRow) -> tuple[str, ...]:
     return (
-        Group(Text(draw(topology) + "\n"), table, Text(footer.rstrip(), style="dim"))
-        if rows
-        else Text(draw(topology))
+        f"{row.tier} ({row.where})",
+        str(row.units),
+        " to ".join(dict.fromkeys(map(human_bandwidth, row.per_gpu_bytes_per_s))),
+        human_bandwidth(row.bisection_bytes_per_s),
+        f"{row.oversubscription:.3g} x",
+        ", ".join(row.evidence),
     )
 
 
@@ -113,45 +106,37 @@ def preset_rows(names: list[str]) -> list[PresetRow]:
 
 
 def preset_table(rows: list[PresetRow]) -> "Table":
-    from rich.table import Table
+    from planner.report.tables import FOLDED, table_of
 
-    table = Table(
-        caption="Rates per GPU and direction. NAME:4 is four nodes, NAME:4x2 two GPUs of each of four nodes."
+    names = ("name", "nodes", "GPUs", "GPU", "NVLink domain", "NVLink", "network")
+    words = ("name", "GPU", "NVLink domain")
+    return table_of(names, map(_preset_cells, rows), words=words, columns=FOLDED, caption=NAMES)
+
+
+def _preset_cells(row: PresetRow) -> tuple[str, ...]:
+    return (
+        row.name,
+        str(row.nodes),
+        str(row.gpus),
+        row.gpu,
+        row.nvlink,
+        human_bandwidth(row.nvlink_bytes_per_s) if row.nvlink_bytes_per_s else "-",
+        human_bandwidth(row.network_bytes_per_s),
     )
-    for name in ("name", "nodes", "GPUs", "GPU", "NVLink domain", "NVLink", "network"):
-        table.add_column(
-            name,
-            justify="right" if name in ("nodes", "GPUs", "NVLink", "network") else "left",
-            overflow="fold",
-        )
-    for row in rows:
-        nvlink = human_bandwidth(row.nvlink_bytes_per_s) if row.nvlink_bytes_per_s else "-"
-        table.add_row(
-            row.name,
-            str(row.nodes),
-            str(row.gpus),
-            row.gpu,
-            row.nvlink,
-            nvlink,
-            human_bandwidth(row.network_bytes_per_s),
-        )
-    return table
 
 
 def _preset_row(topology: Topology) -> PresetRow:
     node = topology.nodes[0]
     domain = int((topology.domain_G == topology.domain_G[0]).sum())
-    nvlink = f"{node.nvlink.kind} of {domain}" if domain > 1 else "none"
-    name = node.gpus[0].name
     return PresetRow(
-        topology.name,
-        topology.node_count,
-        topology.gpu_count,
-        name,
-        nvlink,
-        _nvlink_rate(node),
-        _network_rate(node),
-        topology.source,
+        name=topology.name,
+        nodes=topology.node_count,
+        gpus=topology.gpu_count,
+        gpu=node.gpus[0].name,
+        nvlink=f"{node.nvlink.kind} of {domain}" if domain > 1 else "none",
+        nvlink_bytes_per_s=_nvlink_rate(node),
+        network_bytes_per_s=_network_rate(node),
+        source=topology.source,
     )
 
 

@@ -1,4 +1,4 @@
-"""The outcome of a dispatch run as text: what held, what each phase took, and what the prediction was worth."""
+"""The outcome of a dispatch run as text: what held, what each phase took, what the prediction was worth."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_bytes, human_seconds
+from planner.report.tables import table_of
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
     from probes.dispatch.validation import Outcome
@@ -26,32 +27,20 @@ def validation_report(outcome: "Outcome") -> RenderableType:
 
 
 def phases_table(outcome: "Outcome") -> Table:
-    """Seconds of each phase; the ratio plan / default is what a prediction can be held against on any device."""
+    """Seconds of each phase; plan / default is what a prediction can be held against on any device."""
     measured, predicted = outcome.measured_seconds, outcome.predicted_seconds
-    table = Table(
-        title="Slowest rank, median of the repeats, plan and engine default interleaved", title_justify="left"
-    )
-    for name in (
-        "phase",
-        "plan",
-        "default",
-        "plan / default",
-        "predicted plan",
-        "predicted default",
-        "predicted ratio",
-    ):
-        table.add_column(name, justify="left" if name == "phase" else "right")
+    rows = []
     for phase in measured["plan"]:
-        cells = []
+        cells = [phase]
         for seconds in (measured, predicted):
             plan, default = seconds["plan"][phase], seconds["baseline"][phase]
-            cells += [
-                human_seconds(plan),
-                human_seconds(default),
-                f"{plan / default:.2f}" if default else "-",
-            ]
-        table.add_row(phase, *cells)
-    return table
+            ratio = f"{plan / default:.2f}" if default else "-"
+            cells += [human_seconds(plan), human_seconds(default), ratio]
+        rows.append(cells)
+    found = ("plan", "default", "plan / default")
+    names = ("phase", *found, "predicted plan", "predicted default", "predicted ratio")
+    title = "Slowest rank, median of the repeats, plan and engine default interleaved"
+    return table_of(names, rows, words=("phase",), title=title)
 
 
 def _moved(outcome: "Outcome") -> int:

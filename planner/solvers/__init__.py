@@ -1,4 +1,4 @@
-"""Solvers: Problem -> Placement. Methods, what they share, and the search that picks the best row of each layer."""
+"""Solvers: Problem -> Placement. Methods, what they share, and the search for the best row of each layer."""
 
 from planner.solvers.enumeration import every_placement
 from planner.solvers.kernels.disperse import disperse
@@ -10,8 +10,9 @@ from planner.solvers.methods.auto import solve_with_bounds
 from planner.solvers.proofs import Judge, Proof, prove
 from planner.solvers.registry import Progress, find_candidates, find_method
 from planner.solvers.replanning import CurrentPlacement, chosen, replanned_within
-from planner.solvers.search import Search, find_placement, fitted_windows, in_expectation, settled_rows
-from planner.solvers.workers import Workforce
+from planner.solvers.search import Search, find_placement
+from planner.solvers.settling import fitted_windows, in_expectation, settled_rows
+from planner.solvers.workforce import Workforce
 
 __all__ = [
     "CurrentPlacement",

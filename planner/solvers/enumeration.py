@@ -1,4 +1,6 @@
-"""Every placement of one layer, up to exchanging GPUs that nothing tells apart; for questions so small that all can be tried.
+"""Every placement of one layer, up to exchanging GPUs that nothing tells apart.
+
+For questions so small that all can be tried.
 
 Shapes: N placements, G GPUs, S slots a GPU, P = G · S.
 """
@@ -10,8 +12,9 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from planner.cost import compute_seconds_G
+from planner.cost import Floats, compute_seconds_G
 from planner.problem import Problem
+from planner.topology import Topology
 
 Ints = npt.NDArray[np.int64]
 
@@ -20,9 +23,10 @@ BY_NODE = ("even", "lp", "nearest")  # rules that know none of nodes
 
 
 def every_placement(problem: Problem, most: int) -> Ints | None:
-    """rows_NP, at least one of each set of placements that cost the same by symmetry; None where there are more than `most`.
+    """rows_NP, at least one of each set of placements that cost the same by symmetry.
 
-    A GPU's experts are in order of id. Of equal GPUs of a node, and of equal nodes, only one order is given.
+    None where there are more than `most`. A GPU's experts are in order of id. Of equal GPUs of a node, and of
+    equal nodes, only one order is given.
     """
     if comb(problem.model.experts, problem.slots_per_gpu) > most:
         return None
@@ -36,20 +40,15 @@ def every_placement(problem: Problem, most: int) -> Ints | None:
 
 
 def _choices(problem: Problem, held: list[frozenset[int]]) -> Iterator[list[int]]:
-    """For each GPU an index into `held`, so that all experts are covered; depth first, in lexicographic order."""
-    gpus, slots, experts = problem.gpus, problem.slots_per_gpu, problem.model.experts
+    """For each GPU an index into `held`, so that all experts are covered.
+
+    Depth first, in lexicographic order.
+    """
+    gpus, slots = problem.gpus, problem.slots_per_gpu
     same_gpu_G, same_node_G = equal_neighbours(problem)
     chosen: list[int] = []
-    uncovered = [frozenset(range(experts))]
-
-    def least() -> int:
-        """A GPU holds no less than its equal before it; the first GPU of a node no less than that of its equal node before."""
-        gpu = len(chosen)
-        if gpu and same_gpu_G[gpu]:
-            return chosen[gpu - 1]
-        return chosen[gpu - same_node_G[gpu]] if same_node_G[gpu] else 0
-
-    following = [least()]
+    uncovered = [frozenset(range(problem.model.experts))]
+    following = [0]
     while following:
         choice = following[-1]
         if choice == len(held):
@@ -67,54 +66,63 @@ def _choices(problem: Problem, held: list[frozenset[int]]) -> Iterator[list[int]
             continue
         chosen.append(choice)
         uncovered.append(left)
-        following.append(least())
+        following.append(_least(chosen, same_gpu_G, same_node_G))
+
+
+def _least(chosen: list[int], same_gpu_G: list[bool], same_node_G: list[int]) -> int:
+    """The next GPU holds no less than its equal before it.
+
+    The first GPU of a node no less than that of its equal node before.
+    """
+    gpu = len(chosen)
+    if same_gpu_G[gpu]:
+        return chosen[gpu - 1]
+    return chosen[gpu - same_node_G[gpu]] if same_node_G[gpu] else 0
 
 
 def equal_neighbours(problem: Problem) -> tuple[list[bool], list[int]]:
-    """Whether each GPU may change places with the one before it; and, for the first GPU of a node, the size of the node before where the nodes may."""
+    """Whether each GPU may change places with the one before it.
+
+    And, for the first GPU of a node, the size of the node before where the nodes may.
+    """
     gpus, node_G = problem.gpus, problem.node_G
     same_gpu_G, same_node_G = [False] * gpus, [0] * gpus
     starts = np.flatnonzero(np.diff(node_G, prepend=-1)).tolist()
     sizes = np.bincount(node_G).tolist()
-    if problem.replica_rule in ALIKE and problem.workload.transport in (
-        "slot",
-        "rank",
-    ):  # the others pair GPUs by their position on a node
+    # The other transports pair GPUs by their position on a node
+    if problem.replica_rule in ALIKE and problem.workload.transport in ("slot", "rank"):
         for gpu in set(range(gpus)) - set(starts):
             same_gpu_G[gpu] = _unchanged(problem, [*range(gpu - 1), gpu, gpu - 1, *range(gpu + 1, gpus)])
     if problem.replica_rule in BY_NODE:
         for before, start, size in zip(starts, starts[1:], sizes[1:], strict=False):
-            order = [
-                *range(before),
-                *range(start, start + size),
-                *range(before, start),
-                *range(start + size, gpus),
-            ]
+            this, rest = range(start, start + size), range(start + size, gpus)
+            order = [*range(before), *this, *range(before, start), *rest]
             if start - before == size and _unchanged(problem, order):
                 same_node_G[start] = size
     return same_gpu_G, same_node_G
 
 
 def _unchanged(problem: Problem, order: list[int]) -> bool:
-    """Whether the GPUs in this order make the same machine: equally fast, and, for two traffic matrices without pattern, with the same loads of links."""
-    gpus, topology = problem.gpus, problem.topology
+    """Whether the GPUs in this order make the same machine.
+
+    Equally fast, and, for two traffic matrices without pattern, with the same loads of links.
+    """
+    gpus = problem.gpus
     for load, touched in ((1e6, 0.0), (0.0, 1e6)):
         seconds_G = compute_seconds_G(problem, np.full(gpus, load), np.full(gpus, touched))
         if (seconds_G[order] != seconds_G).any():
             return False
-    tier_R = np.unique([resource.tier for resource in topology.resources], return_inverse=True)[1]
     drawn = np.random.default_rng(0)
-    for _ in range(2):
-        bytes_GG = drawn.random((gpus, gpus))
-        before_R, after_R = (
-            topology.resource_bytes(traffic_GG) / topology.capacity_R
-            for traffic_GG in (bytes_GG, bytes_GG[np.ix_(order, order)])
-        )
-        if not np.allclose(
-            before_R[np.lexsort((before_R, tier_R))],
-            after_R[np.lexsort((after_R, tier_R))],
-            rtol=1e-12,
-            atol=0.0,
-        ):
-            return False
-    return True
+    return all(_same_links(problem.topology, drawn.random((gpus, gpus)), order) for _ in range(2))
+
+
+def _same_links(topology: Topology, bytes_GG: Floats, order: list[int]) -> bool:
+    """Whether this traffic loads the links of each tier the same with the GPUs in this order."""
+    tier_R = np.unique([resource.tier for resource in topology.resources], return_inverse=True)[1]
+
+    def ordered(traffic_GG: Floats) -> Floats:
+        load_R = topology.resource_bytes(traffic_GG) / topology.capacity_R
+        return np.asarray(load_R[np.lexsort((load_R, tier_R))])
+
+    after_R = ordered(bytes_GG[np.ix_(order, order)])
+    return np.allclose(ordered(bytes_GG), after_R, rtol=1e-12, atol=0.0)

@@ -1,4 +1,7 @@
-"""A Ray cluster as joblib's workers. Owns ray. The cluster's machines need moeplan installed, in the same version."""
+"""A Ray cluster as joblib's workers. Owns ray.
+
+The cluster's machines need moeplan installed, in the same version.
+"""
 
 import importlib.util
 import logging
@@ -17,7 +20,10 @@ JOIN_SECONDS = 60.0  # for the cluster to take us in
 def joined(
     address: str | None, *, answer_seconds: float = ANSWER_SECONDS, join_seconds: float = JOIN_SECONDS
 ) -> Iterator[int | None]:
-    """CPUs of the cluster while it is ours to use; None without an address. BadInput where ray is not installed or nothing answers."""
+    """CPUs of the cluster while it is ours to use; None without an address.
+
+    BadInput where ray is not installed or nothing answers.
+    """
     if address is None:
         yield None
         return
@@ -43,18 +49,23 @@ def _knock(address: str, seconds: float) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
         raise BadInput(
-            f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of its client server, or auto"
+            f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of "
+            "its client server, or auto"
         )
     try:
         socket.create_connection((host, int(port)), timeout=seconds).close()
     except OSError as error:
         raise BadInput(
-            f"--ray {address}: nothing answers there ({error}); start the cluster with 'ray start --head', or leave --ray out"
+            f"--ray {address}: nothing answers there ({error}); start the cluster with 'ray start --head', "
+            "or leave --ray out"
         ) from error
 
 
 def _connect(address: str, seconds: float) -> None:
-    """Ray waits long for a port that is open but not its own, and is not to be interrupted: it waits in a thread, and we do not wait for that."""
+    """In a thread that we do not wait for beyond the limit.
+
+    Ray waits long for a port that is open but not its own, and is not to be interrupted.
+    """
     import ray
 
     failure: list[BaseException] = []
@@ -71,6 +82,5 @@ def _connect(address: str, seconds: float) -> None:
     if thread.is_alive():
         raise BadInput(f"--ray {address}: no Ray cluster answered in {seconds:.0f} s")
     if failure:
-        raise BadInput(
-            f"--ray {address}: {type(failure[0]).__name__}: {' '.join(str(failure[0]).split())[:300]}"
-        ) from failure[0]
+        error, text = failure[0], " ".join(str(failure[0]).split())[:300]
+        raise BadInput(f"--ray {address}: {type(error).__name__}: {text}") from error

@@ -2,15 +2,16 @@
 
     solve(problem, *, seed=0, budget_seconds=None, progress=None) -> Placement
 
-Same problem and seed: same placement. `budget_seconds` is a wall-clock limit, so an answer that it cut short is not reproducible.
-`progress` is called with the share done (0 to 1) and a word on what is being done.
+Same problem and seed: same placement. `budget_seconds` is a wall-clock limit, so an answer that it cut short
+is not reproducible. `progress` is called with the share done (0 to 1) and a word on what is being done.
 
-A method with several answers to offer has `candidates` too, with the same arguments: an iterator of placements, the most promising first. `auto` tries
-them all, or as many as its budget allows. A layer's row must not depend on which other layers are solved with it: layers are dealt out to processes.
+A method with several answers to offer has `candidates` too, with the same arguments: an iterator of
+placements, the most promising first. `auto` tries them all, or as many as its budget allows. A layer's row
+must not depend on which other layers are solved with it: layers are dealt out to processes.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from planner.base import find_named, modules_with
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:  # NumPy and the nouns load when a method does
 Progress = Callable[[float, str], None]
 
 
-class Method(Protocol):
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Method(Protocol[Answer_co]):
     def __call__(
         self,
         problem: "Problem",
@@ -29,18 +33,7 @@ class Method(Protocol):
         seed: int = 0,
         budget_seconds: float | None = None,
         progress: Progress | None = None,
-    ) -> "Placement": ...
-
-
-class Candidates(Protocol):
-    def __call__(
-        self,
-        problem: "Problem",
-        *,
-        seed: int = 0,
-        budget_seconds: float | None = None,
-        progress: Progress | None = None,
-    ) -> "Iterator[Placement]": ...
+    ) -> Answer_co: ...
 
 
 def method_names() -> list[str]:
@@ -48,25 +41,19 @@ def method_names() -> list[str]:
     return sorted(_methods())
 
 
-def find_method(name: str) -> Method:
-    method: Method = _found(name).solve
+def find_method(name: str) -> "Method[Placement]":
+    method: Method[Placement] = _found(name).solve
     return method
 
 
-def find_candidates(name: str) -> Candidates:
+def find_candidates(name: str) -> "Method[Iterator[Placement]]":
     """What a method offers: its `candidates`, or the one answer of its `solve`."""
     module = _found(name)
 
-    def only(
-        problem: "Problem",
-        *,
-        seed: int = 0,
-        budget_seconds: float | None = None,
-        progress: Progress | None = None,
-    ) -> "Iterator[Placement]":
-        yield module.solve(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
+    def only(problem: "Problem", **settings: Any) -> "Iterator[Placement]":
+        yield module.solve(problem, **settings)
 
-    offered: Candidates = getattr(module, "candidates", only)
+    offered: Method[Iterator[Placement]] = getattr(module, "candidates", only)
     return offered
 
 

@@ -1,7 +1,9 @@
-"""A new plan for load that has shifted, not far from the one that runs: each move is spent where it saves most of the predicted step."""
+"""A new plan for load that has shifted: each move is spent where it saves most of the predicted step.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+So it is not far from the plan that runs.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +12,12 @@ from planner.load import LoadProfile, merge_windows
 from planner.placement import Placement
 from planner.plan import aligned, moves_L
 from planner.problem import Problem
+from planner.solvers.best import Score
 from planner.solvers.kernels.arrays import spread_nodes
 from planner.solvers.kernels.relabel import relabelled
 from planner.solvers.kernels.warm import best_within, candidates
 
 Floats = npt.NDArray[np.float64]
-Score = Callable[[Placement], Floats]  # one number a layer, lower is better
 
 SHARES = (1.0, 0.5, 0.25, 0.1)  # of the moves allowed, that warm re-plans are given
 LARGEST_WARM_SHARE = 0.25  # of all slots: with more moves, planning from nothing is as near
@@ -26,7 +28,10 @@ LEAST_GAIN = 1e-4  # of a layer's time: less is worth no move
 
 @dataclass(frozen=True, eq=False)
 class CurrentPlacement:
-    """The placement that runs, where it was read, and how many slots in all layers may get an expert that their GPU does not hold (None: any)."""
+    """The placement that runs, where it was read, and how many moves are allowed in all layers.
+
+    A move is a slot that gets an expert that its GPU does not hold; None: any number.
+    """
 
     placement: Placement
     source: str
@@ -36,24 +41,19 @@ class CurrentPlacement:
 def replanned_within(
     problem: Problem, current: CurrentPlacement, found: Placement, score: Score
 ) -> Placement:
-    """The best of the previous placement, warm re-plans and `found` (relabelled), layer by layer by `score`, within the moves allowed. May keep all.
+    """The best of the previous placement, warm re-plans and `found` (relabelled), within the moves allowed.
 
-    Experts that stay on their GPU keep their slot. No layer scores worse than before.
+    Layer by layer by `score`; it may keep all. Experts that stay on their GPU keep their slot. No layer
+    scores worse than before.
     """
-    old, most = (
-        current.placement,
-        current.most_moves if current.most_moves is not None else current.placement.expert_LP.size,
-    )
-    offers = [old, aligned(old, relabelled(problem, old, found))]
+    old = current.placement
+    most = old.expert_LP.size if current.most_moves is None else current.most_moves
     allowed = int(min(most, LARGEST_WARM_SHARE * old.expert_LP.size))
-    warm = candidates(
-        problem.shares_LE, old.expert_LP, problem.gpus, drift_of(problem.load), allowed, spread_nodes(problem)
-    )
-    offers += [
-        aligned(old, Placement(warm.within(int(allowed * share)), old.layer_ids, old.gpus))
-        for share in SHARES
-    ]
-    return chosen(old, offers, score, most)
+    drift_L, node_G = drift_of(problem.load), spread_nodes(problem)
+    warm = candidates(problem.shares_LE, old.expert_LP, problem.gpus, drift_L, allowed, node_G)
+    warm_LPs = [warm.within(int(allowed * share)) for share in SHARES]
+    offers = [relabelled(problem, old, found), *(replace(old, expert_LP=warm_LP) for warm_LP in warm_LPs)]
+    return chosen(old, [old, *(aligned(old, offer) for offer in offers)], score, most)
 
 
 def chosen(old: Placement, offers: list[Placement], score: Score, most_moves: int) -> Placement:
@@ -61,11 +61,14 @@ def chosen(old: Placement, offers: list[Placement], score: Score, most_moves: in
     moves_KL = np.array([moves_L(old, offer) for offer in offers])
     pick_L = best_within(np.array([score(offer) for offer in offers]), moves_KL, most_moves, LEAST_GAIN)
     expert_LP = np.array([offers[pick].expert_LP[row] for row, pick in enumerate(pick_L.tolist())])
-    return Placement(expert_LP, old.layer_ids, old.gpus)
+    return replace(old, expert_LP=expert_LP)
 
 
 def drift_of(load: LoadProfile) -> Floats:
-    """drift_L: root mean square of the change of experts' shares from window to window, over that of the shares. Assumed where there is one window."""
+    """drift_L: how much experts' shares change from window to window; assumed where there is one window.
+
+    Root mean square of the change, over that of the shares.
+    """
     tokens_WLE = merge_windows(load, DRIFT_WINDOWS).tokens_WLE.astype(np.float64)
     if len(tokens_WLE) < 2:
         return np.full(tokens_WLE.shape[1], ASSUMED_DRIFT)

@@ -5,23 +5,26 @@
     node            the GPUs of one node                         what the routes between them use
     network         nodes, or racks whose nodes share NVLink     what the routes between nodes use
 
-A cut's capacity is the maximum flow from one half to the other on the directed capacity graph (networkx). Routes are fixed and flow is not, so in a tier
-with several ways (a mesh with PCIe beside it) this is an upper bound. Units that are alike and attached alike are interchangeable, so halves that
-differ only in which of them they hold are one. All halves are tried while they are few; beyond that a fixed family of them, and the result says so.
+A cut's capacity is the maximum flow from one half to the other on the directed capacity graph (networkx).
+Routes are fixed and flow is not, so in a tier with several ways (a mesh with PCIe beside it) this is an upper
+bound. All halves are tried while they are few; beyond that a fixed family of them, and the result says so.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from planner.topology.topology import Node, Resource, Topology
-
-ALL_HALVES = 462  # of 12 units that all differ: C(12, 6) / 2
+from planner.topology.halves import halves
+from planner.topology.resources import Resource
+from planner.topology.tier_units import Tier, network, nodes, nvlink_domains
+from planner.topology.topology import Topology
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """The smallest cut found in one tier; `needed_bytes_per_s` is what the GPUs of the weaker half could send into the tier."""
+    """The smallest cut found in one tier.
+
+    `needed_bytes_per_s` is what the GPUs of the weaker half could send into the tier.
+    """
 
     tier: str
     where: str  # the domain or node that was cut
@@ -42,173 +45,88 @@ class Bisection:
     def method(self) -> str:
         if not self.exact:
             return f"the smallest of {self.halves} chosen halves; the true minimum may be lower"
-        return (
-            f"the smallest of all {self.halves} different halves"
-            if self.halves > 1
-            else "any half, since all units are alike"
-        )
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """GPUs that stay together, and what makes two units alike."""
-
-    gpus: tuple[int, ...]
-    kind: Any
+        if self.halves == 1:
+            return "any half, since all units are alike"
+        return f"the smallest of all {self.halves} different halves"
 
 
 def bisections(topology: Topology) -> tuple[Bisection, ...]:
-    """The tiers that this machine has, innermost first. Where domains or nodes differ, that with the smallest cut (ties: the first)."""
-    inner: list[Bisection] = []
-    for tier, groups in (("NVLink domain", _domains(topology)), ("node", _nodes(topology))):
-        cuts = [_bisect(topology, tier, where, units, resources) for where, units, resources in groups]
-        inner += [min(cuts, key=lambda cut: cut.bytes_per_s)] if cuts else []
-    units = _network_units(topology)
-    routes = topology.routes
-    shared = (link for links in (routes.leaf_links, routes.spine_links) for link in links.values())
-    outside = sorted({index for path in (*routes.egress, *routes.ingress, *shared) for index in path})
-    return (
-        (*inner, _bisect(topology, "network", "all nodes", units, outside))
-        if len(units) > 1
-        else tuple(inner)
+    """The tiers that this machine has, innermost first.
+
+    Where domains or nodes differ, that with the smallest cut (ties: the first).
+    """
+    found: list[Bisection] = []
+    for tiers in (nvlink_domains(topology), nodes(topology)):
+        cuts = [_bisect(topology, tier) for tier in tiers]
+        found += [min(cuts, key=lambda cut: cut.bytes_per_s)] if cuts else []
+    outside = network(topology)
+    if len(outside.units) > 1:
+        found.append(_bisect(topology, outside))
+    return tuple(found)
+
+
+def _bisect(topology: Topology, tier: Tier) -> Bisection:
+    vertex = [f"node{gpu.node}/gpu{gpu.index}" for gpu in topology.gpus]
+    resources = [topology.resources[index] for index in tier.resources]
+    graph = _capacity_graph(resources, _joints(topology, tier))
+    ports = _ports(topology, tier, resources, vertex)
+    everyone = {vertex[gpu] for unit in tier.units for gpu in unit.gpus}
+    tried, exact = halves([unit.kind for unit in tier.units])
+    cuts = []
+    for half in tried:
+        inside = {vertex[gpu] for unit in half for gpu in tier.units[unit].gpus}
+        outside = everyone - inside
+        needed = min(sum(ports.get(gpu, 0.0) for gpu in side) for side in (inside, outside))
+        cuts.append((_flow(graph, inside, outside), needed, half))
+    capacity, needed, half = min(cuts, key=lambda cut: (cut[0], -cut[1], cut[2]))
+    return Bisection(
+        tier.name,
+        tier.where,
+        len(tier.units),
+        capacity,
+        needed,
+        half,
+        len(tried),
+        exact,
+        tuple(tier.resources),
     )
 
 
-Group = tuple[str, list[_Unit], list[int]]  # where, units, resources
-
-
-def _domains(topology: Topology) -> Iterator[Group]:
-    """NVLink domains of two or more GPUs, one of each kind."""
-    members: dict[int, list[int]] = {}
-    for gpu in topology.gpus:
-        members.setdefault(gpu.domain, []).append(gpu.rank)
-    seen = set()
-    for domain, ranks in members.items():
-        spans = dict.fromkeys(topology.gpus[rank].node for rank in ranks)
-        kind = tuple(
-            (
-                _nameless(topology, node),
-                tuple(topology.gpus[rank].index for rank in ranks if topology.gpus[rank].node == node),
-            )
-            for node in spans
-        )
-        if len(ranks) < 2 or kind in seen:
-            continue
-        seen.add(kind)
-        used = [index for index in _used(topology, ranks) if topology.resources[index].tier == "nvlink"]
-        yield f"domain {domain}", [_gpu_unit(topology, rank, used) for rank in ranks], used
-
-
-def _nodes(topology: Topology) -> Iterator[Group]:
-    """Nodes of two or more GPUs, one of each kind."""
-    seen: set[Node] = set()
-    for number in range(topology.node_count):
-        node = _nameless(topology, number)
-        if len(node.gpus) < 2 or node in seen:
-            continue
-        seen.add(node)
-        ranks = [gpu.rank for gpu in topology.gpus if gpu.node == number]
-        used = _used(topology, ranks)
-        yield f"node{number}", [_gpu_unit(topology, rank, used) for rank in ranks], used
-
-
-def _network_units(topology: Topology) -> list[_Unit]:
-    """Nodes, or the groups of nodes that share NVLink switches; a GPU whose NVLink is down stays with its neighbours."""
-    labels_G = topology.node_G // topology.fabric.nvlink_domain_nodes
-    members: dict[int, list[int]] = {}
-    for rank, label in enumerate(labels_G.tolist()):
-        members.setdefault(label, []).append(rank)
-    units = []
-    for ranks in members.values():
-        spans = dict.fromkeys(topology.gpus[rank].node for rank in ranks)
-        units.append(
-            _Unit(
-                tuple(ranks),
-                (
-                    tuple(_nameless(topology, node) for node in spans),
-                    tuple(topology.routes.leaf_G[ranks].tolist()),
-                ),
-            )
-        )
-    return units
-
-
-def _nameless(topology: Topology, number: int) -> Node:
-    return replace(topology.nodes[number], name="")
-
-
-def _gpu_unit(topology: Topology, rank: int, used: list[int]) -> _Unit:
-    """GPUs at one place are alike when their rates are; in a mesh each GPU is its own kind. The host counts only where routes use it."""
-    gpu = topology.gpus[rank]
-    node = topology.nodes[gpu.node]
-    linked = rank if any(gpu.index in link.gpus for link in node.nvlink.pairs) else None
-    islands = (
-        (number, island) for number, island in enumerate(node.nvlink.islands) if gpu.index in island.gpus
-    )
-    port = tuple(
-        (number, island.rates[island.gpus.index(gpu.index)].bytes_per_s) for number, island in islands
-    )
-    pcie = node.pcie if any(topology.resources[index].tier != "nvlink" for index in used) else None
-    switch = (
-        next((number for number, switch in enumerate(pcie.switches) if gpu.index in switch.gpus), None)
-        if pcie
-        else None
-    )
-    return _Unit(
-        (rank,),
-        (
-            linked,
-            port,
-            (pcie.rates[gpu.index].bytes_per_s, pcie.sockets[gpu.index], switch) if pcie else None,
-        ),
-    )
-
-
-def _used(topology: Topology, ranks: list[int]) -> list[int]:
-    """Resources on the routes between these GPUs."""
-    return sorted({index for i in ranks for j in ranks for index in topology.route(i, j)})
-
-
-def _bisect(topology: Topology, tier: str, where: str, units: list[_Unit], used: list[int]) -> Bisection:
+def _capacity_graph(resources: list[Resource], joints: list[tuple[str, str]]) -> Any:
     import networkx as nx  # heavy: imported where it is used
 
-    vertex = [f"node{gpu.node}/gpu{gpu.index}" for gpu in topology.gpus]
-    resources = [topology.resources[index] for index in used]
     graph: Any = nx.DiGraph()
     for resource in resources:
         before = graph.get_edge_data(resource.tail, resource.head, {"capacity": 0})["capacity"]
         graph.add_edge(resource.tail, resource.head, capacity=before + round(resource.rate.bytes_per_s))
-    for near, far in _joints(topology, tier, where):
+    for near, far in joints:
         graph.add_edges_from([(near, far), (far, near)])  # no capacity: unlimited
-    ports = _ports(topology, tier, resources, vertex)
-    everyone = {vertex[gpu] for unit in units for gpu in unit.gpus}
-    halves, exact = _halves(units)
-    cuts = []
-    for half in halves:
-        inside = {vertex[gpu] for unit in half for gpu in units[unit].gpus}
-        needed = min(sum(ports.get(gpu, 0.0) for gpu in side) for side in (inside, everyone - inside))
-        cuts.append((_flow(graph, inside, everyone - inside), needed, half))
-    capacity, needed, half = min(cuts, key=lambda cut: (cut[0], -cut[1], cut[2]))
-    return Bisection(tier, where, len(units), capacity, needed, half, len(halves), exact, tuple(used))
+    return graph
 
 
-def _joints(topology: Topology, tier: str, where: str) -> list[tuple[str, str]]:
-    """Unknown links cost nothing: inside a node those between sockets, towards the network also those between a GPU and its socket."""
-    if tier == "network":
-        return list(topology.routes.joints)
-    return [
-        joint
-        for joint in topology.routes.joints
-        if tier == "node" and all(end.startswith(f"{where}/socket") for end in joint)
-    ]
+def _joints(topology: Topology, tier: Tier) -> list[tuple[str, str]]:
+    """Unknown links cost nothing.
+
+    Inside a node those between sockets, towards the network also those between a GPU and its socket.
+    """
+    joints = topology.routes.joints
+    if tier.name == "network":
+        return list(joints)
+    if tier.name == "node":
+        sockets = f"{tier.where}/socket"
+        return [(near, far) for near, far in joints if near.startswith(sockets) and far.startswith(sockets)]
+    return []
 
 
-def _ports(topology: Topology, tier: str, resources: list[Resource], vertex: list[str]) -> dict[str, float]:
-    """Bytes/s that each GPU could send into the tier. NICs that several GPUs share count once, at the first of these."""
-    ports: dict[str, float] = {}
-    if tier == "network":
+def _ports(topology: Topology, tier: Tier, resources: list[Resource], vertex: list[str]) -> dict[str, float]:
+    """Bytes/s that each GPU could send into the tier.
+
+    NICs that several GPUs share count once, at the first of these.
+    """
+    if tier.name == "network":
         first = {path[-1]: gpu for gpu, path in reversed(list(enumerate(topology.routes.egress))) if path}
         return {vertex[gpu]: topology.resources[nics].rate.bytes_per_s for nics, gpu in first.items()}
+    ports: dict[str, float] = {}
     known = set(vertex)
     for resource in resources:
         if resource.tail in known:
@@ -225,48 +143,3 @@ def _flow(graph: Any, inside: set[str], outside: set[str]) -> float:
     value = maximum_flow_value(graph, "source", "sink", flow_func=preflow_push)
     graph.remove_nodes_from(["source", "sink"])
     return float(value)
-
-
-def _halves(units: list[_Unit]) -> tuple[list[tuple[int, ...]], bool]:
-    """Balanced halves (sizes differ by one at most) as tuples of unit numbers: all that differ, or a fixed family."""
-    kinds: dict[Any, list[int]] = {}
-    for index, unit in enumerate(units):
-        kinds.setdefault(unit.kind, []).append(index)
-    groups = list(kinds.values())
-    size = len(units) // 2
-    if len(groups) > 12:
-        return _family(len(units), size, groups), False
-    found: dict[tuple[int, ...], None] = {}
-    for counts in _splits([len(group) for group in groups], size):
-        half = tuple(
-            sorted(index for group, count in zip(groups, counts, strict=True) for index in group[:count])
-        )
-        mirror = tuple(len(group) - count for group, count in zip(groups, counts, strict=True))
-        if 2 * size < len(units) or counts >= mirror:  # of two mirrored halves one is enough
-            found[half] = None
-        if len(found) > ALL_HALVES:
-            return _family(len(units), size, groups), False
-    return list(found), True
-
-
-def _splits(available: list[int], total: int) -> Iterator[tuple[int, ...]]:
-    """All ways to take `total` from groups of these sizes."""
-    if len(available) == 1:
-        if total <= available[0]:
-            yield (total,)
-        return
-    rest = sum(available[1:])
-    for first in range(max(0, total - rest), min(available[0], total) + 1):
-        for tail in _splits(available[1:], total - first):
-            yield (first, *tail)
-
-
-def _family(count: int, size: int, groups: list[list[int]]) -> list[tuple[int, ...]]:
-    """Consecutive units from several starting points, every other unit, and kind after kind: cuts along leaves, and across them."""
-    starts = (
-        range(0, count, max(count // 16, 1))[:8] if count <= 128 else (0, count // 4)
-    )  # a flow over thousands of GPUs takes seconds
-    runs = [[(start + offset) % count for offset in range(size)] for start in starts]
-    by_kind = [index for group in groups for index in group][:size]
-    spread = sorted(range(count), key=lambda index: (index % 2, index))[:size]
-    return list(dict.fromkeys(tuple(sorted(half)) for half in (*runs, spread, by_kind)))

@@ -1,5 +1,6 @@
 """Speeds of GPUs as a person gives them: 'rank=factor' pairs, or a file of them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from planner.base import BadInput, read_json, read_yaml
@@ -8,31 +9,40 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read_speeds(text: str, gpus: int) -> dict[int, float]:
-    """Speed by rank. A file holds a mapping of ranks to factors, or a list with one factor for each of the machine's `gpus` ranks.
+    """Speed by rank.
+
+    A file holds a mapping of ranks to factors, or a list with one factor for each of the `gpus` ranks.
 
     >>> read_speeds("3=0.9,7=0.85", 8)
     {3: 0.9, 7: 0.85}
     """
-    if text.lower().endswith(_SUFFIXES):
-        data = read_json(text) if text.lower().endswith(".json") else read_yaml(text)
-        entries = (
-            enumerate(data) if isinstance(data, list) else data.items() if isinstance(data, dict) else None
+    entries = _of_file(text, gpus) if text.lower().endswith(_SUFFIXES) else _of_pairs(text)
+    return _by_rank([_speed(rank, factor, text) for rank, factor in entries], text)
+
+
+def _of_file(path: str, gpus: int) -> Iterable[tuple[Any, Any]]:
+    data = read_json(path) if path.lower().endswith(".json") else read_yaml(path)
+    if isinstance(data, dict):
+        return data.items()
+    if not isinstance(data, list):
+        expected = "expected a list of factors or a mapping of ranks to factors"
+        raise BadInput(f"--gpu-speed {path}: {expected}, got {type(data).__name__}")
+    if len(data) != gpus:
+        raise BadInput(
+            f"--gpu-speed {path}: the list has {len(data)} factors, the machine {gpus} GPUs; "
+            "give one a rank, or a mapping of ranks to factors"
         )
-        if entries is None:
-            raise BadInput(
-                f"--gpu-speed {text}: expected a list of factors or a mapping of ranks to factors, got {type(data).__name__}"
-            )
-        if isinstance(data, list) and len(data) != gpus:
-            raise BadInput(
-                f"--gpu-speed {text}: the list has {len(data)} factors, the machine {gpus} GPUs; give one a rank, or a mapping of ranks to factors"
-            )
-        return _by_rank([_speed(rank, factor, text) for rank, factor in entries], text)
+    return enumerate(data)
+
+
+def _of_pairs(text: str) -> Iterable[tuple[Any, Any]]:
     pairs = [pair.split("=") for pair in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
         raise BadInput(
-            f"--gpu-speed {text!r}: write rank=factor pairs like 3=0.9,7=0.85, or name a file that ends in {', '.join(_SUFFIXES)}"
+            f"--gpu-speed {text!r}: write rank=factor pairs like 3=0.9,7=0.85, "
+            f"or name a file that ends in {', '.join(_SUFFIXES)}"
         )
-    return _by_rank([_speed(rank, factor, text) for rank, factor in pairs], text)
+    return [(rank, factor) for rank, factor in pairs]
 
 
 def _by_rank(speeds: list[tuple[int, float]], text: str) -> dict[int, float]:
@@ -45,6 +55,5 @@ def _speed(rank: Any, factor: Any, text: str) -> tuple[int, float]:
     try:
         return int(str(rank)), float(str(factor))  # by way of text: true is no number
     except ValueError:
-        raise BadInput(
-            f"--gpu-speed {text}: {rank!r} = {factor!r} is no rank with a factor, like 3 = 0.9"
-        ) from None
+        said = f"{rank!r} = {factor!r} is no rank with a factor, like 3 = 0.9"
+        raise BadInput(f"--gpu-speed {text}: {said}") from None

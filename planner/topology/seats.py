@@ -1,10 +1,11 @@
-"""Do the ranks sit where the plan has them? Expected seats against seen ones, before anything is served. Values only; `probes.survey.seat` looks.
+"""Do the ranks sit where the plan has them? Expected seats against seen ones, before anything is served.
 
-A seat is what one rank sees: its host, its number on that host, and its GPU's UUID (None where nobody could tell).
+A seat is what one rank sees: its host, its number on that host, and its GPU's UUID (None where nobody could
+tell). Values only; `probes.survey.seat` looks.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Seat:
-    """`host` None: the plan does not say which host, only that ranks of one node share it and others do not."""
+    """`host` None: the plan does not say which, only that ranks of one node share it and others do not."""
 
     rank: int
     host: str | None
@@ -39,13 +40,12 @@ class LiveReport:
         return not self.mismatches
 
     def text(self) -> str:
-        more = [f"bad: and {len(self.mismatches) - SHOWN} more"] if len(self.mismatches) > SHOWN else []
-        bad = [f"bad: {line}" for line in self.mismatches[:SHOWN]] + more
-        verdict = (
-            f"ok: {len(self.seen)} ranks sit as planned"
-            if self.ok
-            else f"{len(self.mismatches)} mismatches; do not serve"
-        )
+        bad = [f"bad: {line}" for line in self.mismatches[:SHOWN]]
+        if len(self.mismatches) > SHOWN:
+            bad.append(f"bad: and {len(self.mismatches) - SHOWN} more")
+        verdict = f"{len(self.mismatches)} mismatches; do not serve"
+        if self.ok:
+            verdict = f"ok: {len(self.seen)} ranks sit as planned"
         return "\n".join([*bad, *(f"not checked: {line}" for line in self.unchecked), verdict])
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,7 +60,10 @@ class LiveReport:
 
 
 def planned_seats(topology: Topology, hosts: Sequence[str] = ()) -> tuple[Seat, ...]:
-    """The plan's seats: ranks node by node. `hosts` names the nodes in the plan's order; empty: any distinct hosts will do."""
+    """The plan's seats: ranks node by node.
+
+    `hosts` names the nodes in the plan's order; empty: any distinct hosts will do.
+    """
     names = hosts or (None,) * topology.node_count
     return tuple(Seat(gpu.rank, names[gpu.node], gpu.index, gpu.node) for gpu in topology.gpus)
 
@@ -80,31 +83,32 @@ def compare(expected: Sequence[Seat], seen: Sequence[Seat]) -> LiveReport:
         problems += [f"rank {want.rank} was not seen"] if got is None else _differences(want, got)
     pairs = [(want, by_rank[want.rank]) for want in expected if want.rank in by_rank]
     problems += _mixed_nodes(pairs) + _shared_gpus([got for _, got in pairs])
-    unchecked = []
-    if any(want.host is None for want in expected):
-        unchecked.append(
-            "which host each node is: the plan names none; give --hosts in the plan's node order"
-        )
-    blind = [got.rank for _, got in pairs if got.uuid is None]
-    if blind:
-        unchecked.append(f"GPU UUIDs of {len(blind)} ranks (first: rank {blind[0]}): NVML told none")
-    elif any(want.uuid is None for want in expected):
-        unchecked.append(
-            "which GPU of its host each rank has: no UUIDs are on record; save this run's --json and give it as --seats next time"
-        )
+    unchecked = _unchecked(expected, [got for _, got in pairs])
     return LiveReport(tuple(sorted(seen, key=lambda seat: seat.rank)), tuple(problems), tuple(unchecked))
+
+
+def _unchecked(expected: Sequence[Seat], seen: Sequence[Seat]) -> list[str]:
+    """What could not be compared, and how it could be."""
+    found = []
+    if any(want.host is None for want in expected):
+        found.append("which host each node is: the plan names none; give --hosts in the plan's node order")
+    blind = [got.rank for got in seen if got.uuid is None]
+    if blind:
+        found.append(f"GPU UUIDs of {len(blind)} ranks (first: rank {blind[0]}): NVML told none")
+    elif any(want.uuid is None for want in expected):
+        found.append(
+            "which GPU of its host each rank has: no UUIDs are on record; "
+            "save this run's --json and give it as --seats next time"
+        )
+    return found
 
 
 def seats_from_dict(value: Any, where: str) -> tuple[Seat, ...]:
     """The seats that `moeplan check --live --json` printed."""
-    if (
-        not isinstance(value, dict)
-        or value.get("schema") != SCHEMA
-        or not isinstance(value.get("seats"), list)
-    ):
-        raise BadInput(
-            f"{where}: not a seats file (schema {SCHEMA}); `moeplan check --live PLAN --json` prints one"
-        )
+    is_ours = isinstance(value, dict) and value.get("schema") == SCHEMA
+    if not is_ours or not isinstance(value.get("seats"), list):
+        prints = "`moeplan check --live PLAN --json` prints one"
+        raise BadInput(f"{where}: not a seats file (schema {SCHEMA}); {prints}")
     return tuple(seat_from_dict(seat, f"{where}: seat {index}") for index, seat in enumerate(value["seats"]))
 
 
@@ -116,15 +120,16 @@ def seat_from_dict(value: Any, where: str) -> Seat:
 
 
 def recorded_seats(planned: Sequence[Seat], path: str | Path) -> tuple[Seat, ...]:
-    """The plan's seats with the hosts and UUIDs of an earlier start. BadInput where that one had other ranks."""
+    """The plan's seats with the hosts and UUIDs of an earlier start.
+
+    BadInput where that one had other ranks.
+    """
     recorded = {seat.rank: seat for seat in seats_from_dict(read_json(path), str(path))}
     if sorted(recorded) != [seat.rank for seat in planned]:
-        raise BadInput(
-            f"{path}: holds {len(recorded)} ranks, the plan has {len(planned)}; record a start of this plan"
-        )
+        asked = "record a start of this plan"
+        raise BadInput(f"{path}: holds {len(recorded)} ranks, the plan has {len(planned)}; {asked}")
     return tuple(
-        Seat(seat.rank, recorded[seat.rank].host, seat.local, seat.node, recorded[seat.rank].uuid)
-        for seat in planned
+        replace(seat, host=recorded[seat.rank].host, uuid=recorded[seat.rank].uuid) for seat in planned
     )
 
 
@@ -140,7 +145,10 @@ def _differences(want: Seat, got: Seat) -> list[str]:
 
 
 def _mixed_nodes(pairs: Sequence[tuple[Seat, Seat]]) -> list[str]:
-    """Ranks of one planned node belong on one host, those of two nodes on two; asked only where the plan names no hosts."""
+    """Ranks of one planned node belong on one host, those of two nodes on two.
+
+    Asked only where the plan names no hosts.
+    """
     host_of: dict[int, Seat] = {}
     node_of: dict[str, Seat] = {}
     found = []
@@ -149,14 +157,12 @@ def _mixed_nodes(pairs: Sequence[tuple[Seat, Seat]]) -> list[str]:
             continue
         first = host_of.setdefault(want.node, got)
         if first.host != got.host:
-            found.append(
-                f"ranks {first.rank} and {got.rank} belong on one node, and run on hosts {first.host} and {got.host}"
-            )
+            ranks = f"ranks {first.rank} and {got.rank}"
+            found.append(f"{ranks} belong on one node, and run on hosts {first.host} and {got.host}")
         other = node_of.setdefault(got.host, want)
         if other.node != want.node:
-            found.append(
-                f"ranks {other.rank} and {want.rank} belong on different nodes, and both run on host {got.host}"
-            )
+            ranks = f"ranks {other.rank} and {want.rank}"
+            found.append(f"{ranks} belong on different nodes, and both run on host {got.host}")
     return found
 
 
@@ -170,9 +176,7 @@ def _shared_gpus(seen: Sequence[Seat]) -> list[str]:
 
 
 def _same_host(one: str, other: str) -> bool:
-    short = min(one.count("."), other.count(".")) == 0
-    return (
-        one.split(".", maxsplit=1)[0].lower() == other.split(".", maxsplit=1)[0].lower()
-        if short
-        else one.lower() == other.lower()
-    )
+    one, other = one.lower(), other.lower()
+    if "." in one and "." in other:
+        return one == other
+    return one.split(".", maxsplit=1)[0] == other.split(".", maxsplit=1)[0]

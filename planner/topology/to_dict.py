@@ -1,4 +1,7 @@
-"""Machine values to plain data, in the schema of topology files (planner/topology/read.py reads it). Quantities keep every digit."""
+"""Machine values to plain data, in the schema of topology files (planner/topology/from_dict.py reads it).
+
+Quantities keep every digit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +9,10 @@ from itertools import groupby
 from typing import Any
 
 from planner.base import Evidence, GpuModel, Rate, parse_bandwidth, parse_bytes, parse_flops
-from planner.topology.nodes import Fabric, Nic, Node, NvLink, Pcie
+from planner.topology.fabric import Fabric
+from planner.topology.nodes import Nic, Node
+from planner.topology.nvlink import NvLink
+from planner.topology.pcie import Pcie, PcieSwitch
 
 
 def machine_to_dict(nodes: tuple[Node, ...], fabric: Fabric) -> dict[str, Any]:
@@ -18,9 +24,8 @@ def machine_to_dict(nodes: tuple[Node, ...], fabric: Fabric) -> dict[str, Any]:
 
 def alike(nodes: tuple[Node, ...]) -> list[tuple[Node, list[Node]]]:
     """Consecutive nodes that differ in nothing but their name."""
-    return [
-        (nameless, list(group)) for nameless, group in groupby(nodes, key=lambda node: replace(node, name=""))
-    ]
+    groups = groupby(nodes, key=lambda node: replace(node, name=""))
+    return [(nameless, list(group)) for nameless, group in groups]
 
 
 def _node(node: Node, names: list[str]) -> dict[str, Any]:
@@ -34,9 +39,8 @@ def _node(node: Node, names: list[str]) -> dict[str, Any]:
     if node.pcie is not None:
         entry["pcie"] = _pcie(node.pcie)
     if node.nics:
-        entry["nics"] = [
-            _nics(list(group)) for _, group in groupby(node.nics, key=lambda nic: (nic.rate, nic.socket))
-        ]
+        groups = groupby(node.nics, key=lambda nic: (nic.rate, nic.socket))
+        entry["nics"] = [_nics(list(group)) for _, group in groups]
     if node.speeds:
         entry["speed"] = node.speeds[0] if len(set(node.speeds)) == 1 else list(node.speeds)
     if node.faults:
@@ -51,7 +55,7 @@ def _nvlink(nvlink: NvLink) -> dict[str, Any]:
             {"gpus": list(island.gpus), "rate": _rates(island.rates)} for island in nvlink.islands
         ]
     if nvlink.pairs:
-        groups = ((rate, list(group)) for rate, group in groupby(nvlink.pairs, key=lambda link: link.rate))
+        groups = groupby(nvlink.pairs, key=lambda link: link.rate)
         entry["pairs"] = [
             {"gpus": [list(link.gpus) for link in group], "rate": _rate(rate)} for rate, group in groups
         ]
@@ -61,20 +65,19 @@ def _nvlink(nvlink: NvLink) -> dict[str, Any]:
 def _pcie(pcie: Pcie) -> dict[str, Any]:
     entry: dict[str, Any] = {"rate": _rates(pcie.rates), "sockets": list(pcie.sockets)}
     if pcie.switches:
-        groups = (
-            (rate, list(group)) for rate, group in groupby(pcie.switches, key=lambda switch: switch.uplink)
-        )
-        entry["switches"] = [
-            {
-                "gpus": [list(switch.gpus) for switch in group],
-                "nics": [list(switch.nics) for switch in group],
-                "uplink": _rate(rate),
-            }
-            for rate, group in groups
-        ]
+        groups = groupby(pcie.switches, key=lambda switch: switch.uplink)
+        entry["switches"] = [_pcie_switches(list(group), rate) for rate, group in groups]
     if pcie.inter_socket is not None:
         entry["inter_socket"] = _rate(pcie.inter_socket)
     return entry
+
+
+def _pcie_switches(switches: list[PcieSwitch], uplink: Rate) -> dict[str, Any]:
+    return {
+        "gpus": [list(switch.gpus) for switch in switches],
+        "nics": [list(switch.nics) for switch in switches],
+        "uplink": _rate(uplink),
+    }
 
 
 def _nics(nics: list[Nic]) -> dict[str, Any]:
@@ -91,16 +94,15 @@ def _nics(nics: list[Nic]) -> dict[str, Any]:
 
 
 def _fabric(fabric: Fabric) -> dict[str, Any]:
-    entry: dict[str, Any] = {"kind": fabric.kind}
-    for key in (
-        "nodes_per_leaf",
-        "oversubscription",
-        "nvlink_domain_nodes",
-        "nodes_per_pod",
-        "pod_oversubscription",
-    ):
-        entry[key] = getattr(fabric, key)
-    return {**entry, **_evidence(fabric.evidence)}
+    return {
+        "kind": fabric.kind,
+        "nodes_per_leaf": fabric.nodes_per_leaf,
+        "oversubscription": fabric.oversubscription,
+        "nvlink_domain_nodes": fabric.nvlink_domain_nodes,
+        "nodes_per_pod": fabric.nodes_per_pod,
+        "pod_oversubscription": fabric.pod_oversubscription,
+        **_evidence(fabric.evidence),
+    }
 
 
 def _gpu_model(model: GpuModel) -> dict[str, Any]:
@@ -120,10 +122,8 @@ def _rates(rates: Sequence[Rate]) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def _rate(rate: Rate) -> dict[str, Any]:
-    return {
-        "value": _exact(rate.bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth),
-        **_evidence(rate.evidence),
-    }
+    value = _exact(rate.bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth)
+    return {"value": value, **_evidence(rate.evidence)}
 
 
 def _evidence(evidence: Evidence) -> dict[str, str]:

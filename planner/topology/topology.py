@@ -1,4 +1,4 @@
-"""Topology: the GPUs of a cluster in rank order, and the links between them as capacities of directed resources.
+"""Topology: the GPUs of a cluster in rank order, and the links between them as directed capacities.
 
 Shapes: G GPUs (node by node, then by index in the node), R resources.
 """
@@ -13,34 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import EVIDENCE_KINDS, BadInput, Evidence, GpuModel, Rate
-from planner.topology.nodes import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch
-from planner.topology.routes import Resource, Routes
+from planner.base import BadInput, GpuModel
+from planner.topology.domains import nvlink_domain_G
+from planner.topology.fabric import Fabric
+from planner.topology.nodes import Node, by_first_rank
+from planner.topology.resources import Resource
+from planner.topology.routes import Routes
 from planner.topology.to_dict import machine_to_dict
 from planner.topology.wiring import compile_routes
 
-__all__ = [
-    "EVIDENCE_KINDS",
-    "LARGEST_GPUS",
-    "Evidence",
-    "Fabric",
-    "Gpu",
-    "GpuModel",
-    "Island",
-    "Nic",
-    "Node",
-    "NvLink",
-    "PairLink",
-    "Pcie",
-]
-__all__ += ["PcieSwitch", "Rate", "Resource", "Topology"]
-
 LARGEST_GPUS = 65_536
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU: its rank, its node and index there, and the NVLink domain it belongs to (alone in it, where it has no NVLink)."""
+    """One GPU: its rank, its node and index there, and the NVLink domain it belongs to."""
 
     rank: int
     node: int
@@ -53,7 +43,8 @@ class Gpu:
 class Topology:
     """A machine. Rates in bytes/s per direction.
 
-    `Topology("lab", (node, node), fabric, "probe of 2026-01-15")` with two nodes of two GPUs has gpu_count 4, node_G [0, 0, 1, 1], index_G [0, 1, 0, 1].
+    `Topology("lab", (node, node), fabric, "probe of 2026-01-15")` with two nodes of two GPUs has gpu_count 4,
+    node_G [0, 0, 1, 1], index_G [0, 1, 0, 1].
     """
 
     name: str
@@ -66,20 +57,28 @@ class Topology:
             raise BadInput(f"topology {self.name}: has no nodes")
         if self.gpu_count > LARGEST_GPUS:
             raise BadInput(
-                f"topology {self.name}: {self.gpu_count:,} GPUs are more than the {LARGEST_GPUS:,} we plan for; take fewer nodes"
+                f"topology {self.name}: {self.gpu_count:,} GPUs are more than the {LARGEST_GPUS:,} "
+                "we plan for; take fewer nodes"
             )
         models: dict[str, GpuModel] = {}
         for node in dict.fromkeys(self.nodes):
-            for model in node.gpus:
-                if models.setdefault(model.name, model) != model:
-                    raise BadInput(
-                        f"topology {self.name}: the GPU model {model.name} appears with two sets of figures; name them apart"
-                    )
-            if self.fabric.nvlink_domain_nodes > 1 and len(node.nvlink.islands) != 1:
-                raise BadInput(
-                    f"topology {self.name}: an NVLink domain of {self.fabric.nvlink_domain_nodes} nodes needs nodes with one NVLink switch island"
-                )
+            self._check_node(node, models)
         _ = self.routes  # a machine with unreachable GPUs is refused here, not at its first use
+
+    def _check_node(self, node: Node, models: dict[str, GpuModel]) -> None:
+        """Beside the other nodes, whose GPU models are in `models`."""
+        for model in node.gpus:
+            if models.setdefault(model.name, model) != model:
+                raise BadInput(
+                    f"topology {self.name}: the GPU model {model.name} appears with two sets of figures; "
+                    "name them apart"
+                )
+        span = self.fabric.nvlink_domain_nodes
+        if span > 1 and len(node.nvlink.islands) != 1:
+            raise BadInput(
+                f"topology {self.name}: an NVLink domain of {span} nodes "
+                "needs nodes with one NVLink switch island"
+            )
 
     @property
     def node_count(self) -> int:
@@ -102,40 +101,28 @@ class Topology:
         return self.routes.resources
 
     @cached_property
-    def capacity_R(self) -> npt.NDArray[np.float64]:
+    def capacity_R(self) -> Floats:
         """Bytes/s of every resource."""
         return _fixed(np.array([resource.rate.bytes_per_s for resource in self.resources], dtype=np.float64))
 
     @property
-    def node_G(self) -> npt.NDArray[np.int64]:
+    def node_G(self) -> Ints:
         return self.routes.node_G
 
     @cached_property
-    def index_G(self) -> npt.NDArray[np.int64]:
+    def index_G(self) -> Ints:
         return _fixed(np.concatenate([np.arange(len(node.gpus), dtype=np.int64) for node in self.nodes]))
 
     @cached_property
-    def speed_G(self) -> npt.NDArray[np.float64]:
+    def speed_G(self) -> Floats:
         """How fast each GPU computes beside others of its model; 1.0 is nominal."""
-        return _fixed(
-            np.concatenate([np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes])
-        )
+        speeds = [np.array(node.speeds or (1.0,) * len(node.gpus)) for node in self.nodes]
+        return _fixed(np.concatenate(speeds))
 
     @cached_property
-    def domain_G(self) -> npt.NDArray[np.int64]:
-        """NVLink domain of each GPU, numbered by first GPU: those behind one switch, or linked in pairs directly or through others."""
-        leader = list(range(self.gpu_count))
-        first_of_switch: dict[int, int] = {}
-        for rank, switch in enumerate(self.routes.switch_G.tolist()):
-            if switch >= 0:
-                leader[rank] = first_of_switch.setdefault(switch, rank)
-        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
-            for link in node.nvlink.pairs:
-                low, high = sorted(leader[start + gpu] for gpu in link.gpus)
-                leader[start : start + len(node.gpus)] = [
-                    low if other == high else other for other in leader[start : start + len(node.gpus)]
-                ]
-        return _fixed(np.unique(leader, return_inverse=True)[1].astype(np.int64))
+    def domain_G(self) -> Ints:
+        """NVLink domain of each GPU, numbered by first GPU."""
+        return _fixed(nvlink_domain_G(self.nodes, self.routes.switch_G))
 
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -144,41 +131,41 @@ class Topology:
         return tuple(Gpu(rank, *label) for rank, label in enumerate(labels))
 
     @cached_property
-    def memory_bytes_per_s_G(self) -> npt.NDArray[np.float64]:
+    def memory_bytes_per_s_G(self) -> Floats:
         return _fixed(np.array([gpu.model.memory_bytes_per_s for gpu in self.gpus]))
 
-    def peak_flops_per_s_G(self, dtype: str) -> npt.NDArray[np.float64]:
+    def peak_flops_per_s_G(self, dtype: str) -> Floats:
         """Dense peak of each GPU for `dtype`, or for the next wider type that it has."""
         models, model_G = self._models
         return np.array([model.peak_flops_per_s(dtype) for model in models])[model_G]
 
     @cached_property
-    def _models(self) -> tuple[tuple[GpuModel, ...], npt.NDArray[np.int64]]:
+    def _models(self) -> tuple[tuple[GpuModel, ...], Ints]:
         """The GPU models there are, and which of them each GPU is of."""
-        index = {
-            name: number for number, name in enumerate(dict.fromkeys(gpu.model.name for gpu in self.gpus))
-        }
         models = {gpu.model.name: gpu.model for gpu in self.gpus}
-        return tuple(models[name] for name in index), _fixed(
-            np.array([index[gpu.model.name] for gpu in self.gpus])
-        )
+        number = {name: number for number, name in enumerate(models)}
+        return tuple(models.values()), _fixed(np.array([number[gpu.model.name] for gpu in self.gpus]))
 
     def route(self, i: int, j: int) -> tuple[int, ...]:
-        """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j. The rules are in planner/topology/routes.py."""
+        """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j.
+
+        The rules are in planner/topology/routes.py.
+        """
         return self.routes.route(i, j)
 
-    def resource_bytes(self, bytes_GG: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Load [R] on every resource of a traffic matrix [source, destination]; the diagonal costs nothing."""
+    def resource_bytes(self, bytes_GG: Floats) -> Floats:
+        """Load [R] on every resource of a traffic matrix [source, destination]; its diagonal is free."""
         return self.routes.resource_bytes(bytes_GG)
 
-    def there_and_back(
-        self, bytes_GG: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def there_and_back(self, bytes_GG: Floats) -> tuple[Floats, Floats]:
         """The same, and the load of the transpose: what was sent comes back the way it went."""
         return self.routes.there_and_back(bytes_GG)
 
     def select(self, nodes: int, gpus_per_node: int | None = None) -> "Topology":
-        """The first `nodes` nodes, and the first `gpus_per_node` GPUs of each. Leaf uplinks shrink with the NICs below them: the job's share."""
+        """The first `nodes` nodes, and the first `gpus_per_node` GPUs of each.
+
+        Leaf uplinks shrink with the NICs below them: the job's share.
+        """
         if not 1 <= nodes <= self.node_count:
             raise BadInput(f"topology {self.name} has {self.node_count} nodes; cannot take {nodes} of them")
         first: dict[Node, Node] = {}
@@ -190,11 +177,11 @@ class Topology:
     def without(self, lost: Collection[int]) -> "Topology":
         """The machine that is left when these GPUs are lost, ranks closed up.
 
-        A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several share a leaf or an NVLink domain, one of them
-        may end up under the switch before.
+        A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several
+        share a leaf or an NVLink domain, one of them may end up under the switch before.
         """
         kept_by_node: list[Node] = []
-        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+        for start, node in by_first_rank(self.nodes):
             kept = [gpu for gpu in range(len(node.gpus)) if start + gpu not in lost]
             if kept:
                 kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
@@ -205,33 +192,29 @@ class Topology:
         return replace(self, nodes=tuple(kept_by_node))
 
     def with_speeds(self, speed_of: Mapping[int, float]) -> "Topology":
-        """The same machine with these speeds for GPUs by rank; the others keep theirs. BadInput for a rank that there is not."""
+        """The same machine with these speeds for GPUs by rank; the others keep theirs.
+
+        BadInput for a rank that there is not.
+        """
         absent = sorted(set(speed_of) - set(range(self.gpu_count)))
         if absent:
-            raise BadInput(
-                f"topology {self.name}: a speed is given for GPU {absent[0]}; its GPUs are 0 to {self.gpu_count - 1}"
-            )
+            there = f"its GPUs are 0 to {self.gpu_count - 1}"
+            raise BadInput(f"topology {self.name}: a speed is given for GPU {absent[0]}; {there}")
         speeds = [float(speed_of.get(rank, speed)) for rank, speed in enumerate(self.speed_G)]
         nodes = []
-        for start, node in zip(_starts(self.nodes), self.nodes, strict=True):
+        for start, node in by_first_rank(self.nodes):
             own = tuple(speeds[start : start + len(node.gpus)])
             nodes.append(replace(node, speeds=() if set(own) == {1.0} else own))
         return replace(self, nodes=tuple(nodes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that `topology_yaml.topology_from_dict` reads back to an equal value."""
+        """Plain data that `topology_from_dict` reads back to an equal value."""
         return {"name": self.name, "source": self.source, **machine_to_dict(self.nodes, self.fabric)}
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of `to_dict`."""
-        return hashlib.sha256(
-            json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
-
-
-def _starts(nodes: tuple[Node, ...]) -> list[int]:
-    """Rank of the first GPU of each node."""
-    return [0, *np.cumsum([len(node.gpus) for node in nodes])[:-1].tolist()]
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

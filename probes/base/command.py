@@ -1,4 +1,4 @@
-"""Run another program with a time limit and take whatever it printed, also where it failed after good output."""
+"""Run another program with a time limit and take what it printed, also where it failed after good output."""
 
 import contextlib
 import os
@@ -15,7 +15,11 @@ _AFTER_KILL_SECONDS = 2.0  # for what the pipe still holds
 
 @dataclass(frozen=True)
 class Output:
-    """What a program printed. `exit_code` is None where it never started or was killed; `fault` is what went wrong, a sentence, else None."""
+    """What a program printed.
+
+    `exit_code` is None where it never started or was killed; `fault` is what went wrong, a sentence, else
+    None.
+    """
 
     stdout: str
     exit_code: int | None
@@ -23,16 +27,12 @@ class Output:
 
 
 def run(argv: Sequence[str], timeout_seconds: float) -> Output:
-    """The program's output. A missing tool, a hang and a failure are faults, not exceptions; stdout that came before stays usable."""
+    """The program's output.
+
+    A missing tool, a hang and a failure are faults, not exceptions; stdout that came before stays usable.
+    """
     try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        process = _started(argv)
     except FileNotFoundError:
         return Output("", None, f"'{argv[0]}' is not installed (not found on PATH)")
     except OSError as error:
@@ -42,26 +42,39 @@ def run(argv: Sequence[str], timeout_seconds: float) -> Output:
     finally:
         _end(process)
     stdout = out.decode("utf-8", "replace")
-    if ended != "closed":
-        reason = (
-            f"did not end within {timeout_seconds:g} s"
-            if ended == "timeout"
-            else f"printed more than {LARGEST_OUTPUT_BYTES:,} bytes"
-        )
-        return Output(stdout, None, f"'{' '.join(argv)}' {reason} and was killed")
+    command = " ".join(argv)
+    if ended == "timeout":
+        return Output(stdout, None, f"'{command}' did not end within {timeout_seconds:g} s and was killed")
+    if ended == "flood":
+        flood = f"'{command}' printed more than {LARGEST_OUTPUT_BYTES:,} bytes and was killed"
+        return Output(stdout, None, flood)
     if process.returncode:
-        said = err.decode("utf-8", "replace").strip().splitlines()
-        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        return Output(
-            stdout,
-            process.returncode,
-            f"'{' '.join(argv)}' ended with {how}{': ' + said[-1][:200] if said else ''}",
-        )
+        return Output(stdout, process.returncode, f"'{command}' ended with {_how(process.returncode, err)}")
     return Output(stdout, 0)
 
 
+def _started(argv: Sequence[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+
+
+def _how(returncode: int, stderr: bytes) -> str:
+    said = stderr.decode("utf-8", "replace").strip().splitlines()
+    how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
+    return how + (f": {said[-1][:200]}" if said else "")
+
+
 def _collect(process: "subprocess.Popen[bytes]", deadline: float) -> tuple[bytes, bytes, str]:
-    """stdout, stderr, and how it ended: 'closed', 'timeout' or 'flood'. Waits for the exit too: a program may close its pipes and hang."""
+    """stdout, stderr, and how it ended: 'closed', 'timeout' or 'flood'.
+
+    Waits for the exit too: a program may close its pipes and hang.
+    """
     assert process.stdout is not None
     assert process.stderr is not None
     chunks: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
@@ -101,7 +114,10 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Nothing of it is left, whatever stopped us. A process stuck in the kernel ignores even SIGKILL: then it is left, since to wait is to hang too."""
+    """Nothing of it is left, whatever stopped us.
+
+    A process stuck in the kernel ignores even SIGKILL: then it is left, since to wait is to hang too.
+    """
     _kill(process)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_AFTER_KILL_SECONDS)

@@ -1,10 +1,12 @@
-"""What one source says about a machine: a file, a paste or a live query. Partial on purpose: what a source does not say is None or in `unknown`.
+"""What one source says about a machine: a file, a paste or a live query.
 
-`probes.machine.assemble` makes one topology of many facts. Nothing here guesses.
+Partial on purpose: what a source does not say is None or in `unknown`. `probes.machine.assemble` makes one
+topology of many facts. Nothing here guesses.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 PATHS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # PCIe distance, near to far; NV<n> is n NVLinks
 
@@ -50,7 +52,10 @@ class NicFact:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """One host. `gpu_paths[i, j]` with i < j and `nic_paths[gpu, nic]` hold 'NV18', 'PIX', ... where the source gives them."""
+    """One host. `gpu_paths[i, j]` with i < j and `nic_paths[gpu, nic]` hold 'NV18', 'PIX', ...
+
+    where given.
+    """
 
     source: str  # the file or command
     kind: str  # topo-m, nccl-xml, nvml, sysfs, ibstat, ...
@@ -61,9 +66,8 @@ class HostFacts:
     gpu_paths: Mapping[tuple[int, int], str] = field(default_factory=dict)
     nic_paths: Mapping[tuple[int, int], str] = field(default_factory=dict)
     nvlink_kind: str | None = None  # none, switch, mesh, bridge; None where it cannot be known
-    domains: tuple[tuple[int, ...], ...] | None = (
-        None  # NVLink domains as far as this host shows; every GPU is in one, alone if need be
-    )
+    # NVLink domains as far as this host shows; every GPU is in one, alone if need be
+    domains: tuple[tuple[int, ...], ...] | None = None
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     machine: str | None = None  # a hash that differs between running machines, also where host names do not
@@ -72,7 +76,10 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class PortFact:
-    """One cable from a host to a leaf switch. A host whose name the source does not give is 'guid:' and the adapter's GUID (its LID if need be)."""
+    """One cable from a host to a leaf switch.
+
+    A host whose name the source does not give is 'guid:' and the adapter's GUID (its LID if need be).
+    """
 
     host: str
     nic: str | None
@@ -83,32 +90,35 @@ class PortFact:
 
 @dataclass(frozen=True)
 class FabricFacts:
-    """The network between hosts: from ibnetdiscover, Slurm, topograph or cloud labels. A tree without rates has ports without rates."""
+    """The network between hosts: from ibnetdiscover, Slurm, topograph or cloud labels.
+
+    A tree without rates has ports without rates.
+    """
 
     source: str
     kind: str
     evidence: str
     ports: tuple[PortFact, ...] = ()
-    uplinks: Mapping[tuple[str, str], int] = field(
-        default_factory=dict
-    )  # cables between a switch and one nearer the root; 0: joined, number not said
-    uplink_bytes_per_s: Mapping[tuple[str, str], float] = field(
-        default_factory=dict
-    )  # of all those cables together
-    blocks: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # NVLink domains or blocks that span hosts: name -> hosts
-    block_sizes: tuple[int, ...] = ()  # hosts, as Slurm's BlockSizes: jobs of these sizes get whole blocks
-    chassis: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # director chassis: name -> the switches inside
+    # cables between a switch and one nearer the root; 0: joined, number not said
+    uplinks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    # of all those cables together
+    uplink_bytes_per_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # NVLink domains or blocks that span hosts: name -> hosts
+    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # hosts, as Slurm's BlockSizes: jobs of these sizes get whole blocks
+    block_sizes: tuple[int, ...] = ()
+    # director chassis: name -> the switches inside
+    chassis: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One row of a collective benchmark. `busbw_bytes_per_s` is nccl-tests' busbw; `wire_bytes_per_s` what each GPU really sends."""
+    """One row of a collective benchmark.
+
+    `busbw_bytes_per_s` is nccl-tests' busbw; `wire_bytes_per_s` what each GPU really sends.
+    """
 
     size_bytes: int
     seconds: float
@@ -120,7 +130,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class MeasureFacts:
-    """One collective benchmark over `ranks` GPUs on `hosts`: one collective of all, or `groups` equal ones side by side."""
+    """One collective benchmark over `ranks` GPUs on `hosts`, of all of them or of `groups` side by side."""
 
     source: str
     kind: str  # nccl-tests, torch-nccl, torch-gloo
@@ -138,3 +148,17 @@ class MeasureFacts:
 
 
 Facts = HostFacts | FabricFacts | MeasureFacts
+AnyFacts = TypeVar("AnyFacts", HostFacts, FabricFacts, MeasureFacts, Facts)
+
+
+@dataclass
+class Notes:
+    """What is found on the way through a source, a sentence each, until its facts are made."""
+
+    unknown: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def noted(facts: AnyFacts, unknown: Iterable[str] = (), warnings: Iterable[str] = ()) -> AnyFacts:
+    """The facts with more sentences behind their own."""
+    return replace(facts, unknown=(*facts.unknown, *unknown), warnings=(*facts.warnings, *warnings))

@@ -55,7 +55,7 @@ def signal_bytes_per_s(lanes: str, gbit_per_s: str) -> float | None:
 
 def port_bytes_per_s(text: str) -> float | None:
     """
-    Bytes/s of '400 Gb/sec (4X NDR)' (sysfs, ibstatus) or '200' (ibstat, in Gb/s); None where it is not one, or zero.
+    Bytes/s of '400 Gb/sec (4X NDR)' (sysfs, ibstatus) or '200' (ibstat, in Gb/s); None for none, or zero.
 
     >>> port_bytes_per_s("400 Gb/sec (4X NDR)")
     50000000000.0

@@ -1,12 +1,15 @@
-"""What a measurement by torch.distributed is asked to do, and how its ranks' times become facts. No torch here.
+"""What a measurement by torch.distributed is asked to do, and how its ranks' times become facts.
+
+No torch here.
 
 Shapes: G ranks.
 """
 
+import datetime as dt
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,7 +24,10 @@ MOST_SIZES = 64
 
 @dataclass(frozen=True)
 class Sweep:
-    """The sizes of an all-to-all: from `smallest_bytes` to `largest_bytes` by `factor`, as nccl-tests counts them; each timed `repeats` times."""
+    """The sizes of an all-to-all, from smallest to largest by `factor` as nccl-tests counts them.
+
+    Each is timed `repeats` times.
+    """
 
     smallest_bytes: int = 8 << 20
     largest_bytes: int = 256 << 20
@@ -29,20 +35,16 @@ class Sweep:
     repeats: int = 5
 
     def __post_init__(self) -> None:
-        if (
-            self.smallest_bytes < 1
-            or self.largest_bytes < self.smallest_bytes
-            or self.factor < 2
-            or self.repeats < 1
-        ):
-            given = f"{self.smallest_bytes} to {self.largest_bytes} bytes by {self.factor}, {self.repeats} repeats"
+        rises = 1 <= self.smallest_bytes <= self.largest_bytes and self.factor >= 2
+        if not rises or self.repeats < 1:
+            sizes = f"{self.smallest_bytes} to {self.largest_bytes} bytes by {self.factor}"
             raise BadInput(
-                f"cannot measure {given}; sizes go up from at least 1 byte by a factor of at least 2, with at least one repeat"
+                f"cannot measure {sizes}, {self.repeats} repeats; "
+                "sizes go up from at least 1 byte by a factor of at least 2, with at least one repeat"
             )
         if len(self.sizes) > MOST_SIZES:
-            raise BadInput(
-                f"{len(self.sizes)} sizes are more than the {MOST_SIZES} that are measured; use a larger factor"
-            )
+            most = f"more than the {MOST_SIZES} that are measured"
+            raise BadInput(f"{len(self.sizes)} sizes are {most}; use a larger factor")
 
     @property
     def sizes(self) -> list[int]:
@@ -76,16 +78,15 @@ def save(job: MeasureJob, path: Path) -> None:
 def load(path: Path) -> MeasureJob:
     data = read_json(path)
     domains = data.pop("domain_of_rank")
-    return MeasureJob(
-        **{**data, "sweep": Sweep(**data["sweep"])},
-        domain_of_rank=None if domains is None else tuple(domains),
-    )
+    sweep = Sweep(**data.pop("sweep"))
+    return MeasureJob(**data, sweep=sweep, domain_of_rank=None if domains is None else tuple(domains))
 
 
 def scopes(host_G: list[str], domain_of_rank: tuple[int, ...] | None) -> dict[str, list[list[int]]]:
-    """The groups of ranks that exchange at the same time, by scope; a scope that would repeat another, or whose groups are not alike, is absent.
+    """The groups of ranks that exchange at the same time, by scope.
 
-    A rail holds the ranks that come n-th on their hosts.
+    A rail holds the ranks that come n-th on their hosts. A scope that would repeat another, or whose groups
+    are not alike, is absent.
     """
     everyone = list(range(len(host_G)))
     labels: dict[str, list[Any]] = {
@@ -103,53 +104,54 @@ def scopes(host_G: list[str], domain_of_rank: tuple[int, ...] | None) -> dict[st
     return {**found, "all": [everyone]}
 
 
+def today() -> str:
+    return dt.datetime.now(dt.timezone.utc).date().isoformat()
+
+
 def measured(
     job: MeasureJob, found: list[dict[str, Any]], source: str, date: str | None
 ) -> tuple[MeasureFacts, ...]:
-    """One fact for each scope. A size took as long as its slowest rank, in the median over the repeats."""
+    """One fact for each scope."""
     host_G = [one["host"] for one in found]
-    facts = []
-    for scope, groups in scopes(host_G, job.domain_of_rank).items():
-        ranks = len(groups[0])
-        factor = bus_factor("alltoall", ranks) or 0.0
-        samples = []
-        for index, row in enumerate(found[0]["rows"][scope]):
-            repeats = zip(*(one["rows"][scope][index]["seconds"] for one in found), strict=True)
-            seconds, size = median(map(max, repeats)), row["size"]
-            samples.append(
-                Sample(
-                    size,
-                    seconds,
-                    size / seconds,
-                    size * factor / seconds,
-                    size * factor / seconds,
-                    in_place=False,
-                )
-            )
-        facts.append(
-            MeasureFacts(
-                source=source,
-                kind="torch-nccl" if job.device == "cuda" else "torch-gloo",
-                collective="alltoall",
-                ranks=job.ranks,
-                hosts=tuple(host_G),
-                gpu_names=tuple(dict.fromkeys(one["gpu"] for one in found if one["gpu"])),
-                scope=scope,
-                groups=len(groups),
-                samples=tuple(samples),
-                date=date,
-                warnings=_warnings(job, host_G),
-            )
+    whole = MeasureFacts(
+        source=source,
+        kind="torch-nccl" if job.device == "cuda" else "torch-gloo",
+        collective="alltoall",
+        ranks=job.ranks,
+        hosts=tuple(host_G),
+        gpu_names=tuple(dict.fromkeys(one["gpu"] for one in found if one["gpu"])),
+        date=date,
+        warnings=_warnings(job, host_G),
+    )
+    groups_of = scopes(host_G, job.domain_of_rank)
+    return tuple(
+        replace(
+            whole,
+            scope=scope,
+            groups=len(groups),
+            samples=_samples([one["rows"][scope] for one in found], len(groups[0])),
         )
-    return tuple(facts)
+        for scope, groups in groups_of.items()
+    )
+
+
+def _samples(rows_of_ranks: list[list[dict[str, Any]]], ranks: int) -> tuple[Sample, ...]:
+    """A size took as long as its slowest rank, in the median over the repeats."""
+    factor = bus_factor("alltoall", ranks) or 0.0
+    samples = []
+    for rows in zip(*rows_of_ranks, strict=True):
+        repeats = zip(*(row["seconds"] for row in rows), strict=True)
+        seconds, size = median(map(max, repeats)), rows[0]["size"]
+        busbw = size * factor / seconds
+        samples.append(Sample(size, seconds, size / seconds, busbw, busbw, in_place=False))
+    return tuple(samples)
 
 
 def _warnings(job: MeasureJob, host_G: list[str]) -> tuple[str, ...]:
     warnings = []
     if job.device == "cpu":
-        warnings.append(
-            "measured between CPU processes over gloo (TCP): this is the rate of that network, not of NVLink or of GPUs' NICs"
-        )
+        network = "this is the rate of that network, not of NVLink or of GPUs' NICs"
+        warnings.append(f"measured between CPU processes over gloo (TCP): {network}")
     if len(set(Counter(host_G).values())) > 1:
         warnings.append(
             "the hosts have different numbers of ranks: rails and domains were not measured apart"

@@ -1,6 +1,7 @@
-"""One rank of a measurement: an all-to-all of each size in each scope, every send and receive posted at once as NCCL does. Imports torch.
+"""One rank of a measurement: an all-to-all of each size in each scope. Imports torch.
 
-The CUDA and NCCL paths were not run on a GPU when this was written.
+Every send and receive is posted at once, as NCCL does. The CUDA and NCCL paths were not run on a GPU when
+this was written.
 """
 
 import json
@@ -12,10 +13,8 @@ import torch
 from probes.collective.job import MeasureJob, scopes
 from probes.ranks.wire import Wire
 
-ITERATIONS = {
-    "cuda": 20,
-    "cpu": 1,
-}  # exchanges in a row that are timed together: on GPUs one is over sooner than ranks can be started together
+# Exchanges in a row that are timed together: on GPUs one is over sooner than ranks can be started together.
+ITERATIONS = {"cuda": 20, "cpu": 1}
 
 
 def work(job: MeasureJob, wire: Wire) -> str:
@@ -23,15 +22,11 @@ def work(job: MeasureJob, wire: Wire) -> str:
     wire.status.enter("exchange of host names")
     host_G = wire.gather(socket.gethostname())
     gpu = torch.cuda.get_device_name(wire.device) if wire.device.type == "cuda" else None
-    rows = {
-        scope: _rows(job, wire, scope, _mates(groups, wire.rank))
-        for scope, groups in scopes(host_G, job.domain_of_rank).items()
-    }
+    rows = {}
+    for scope, groups in scopes(host_G, job.domain_of_rank).items():
+        mates = next(group for group in groups if wire.rank in group)
+        rows[scope] = _rows(job, wire, scope, mates)
     return json.dumps({"host": host_G[wire.rank], "gpu": gpu, "rows": rows})
-
-
-def _mates(groups: list[list[int]], rank: int) -> list[int]:
-    return next(group for group in groups if rank in group)
 
 
 def _rows(job: MeasureJob, wire: Wire, scope: str, mates: list[int]) -> list[dict[str, Any]]:
@@ -42,9 +37,8 @@ def _rows(job: MeasureJob, wire: Wire, scope: str, mates: list[int]) -> list[dic
         out_GB = torch.zeros((len(mates), size // len(mates)), dtype=torch.uint8, device=wire.device)
         counts_G = [int(rank in mates) for rank in range(wire.gpus)]
         wire.exchange(out_GB, counts_G, counts_G)  # opens connections
-        rows.append(
-            {"size": size, "seconds": [_seconds(wire, out_GB, counts_G) for _ in range(job.sweep.repeats)]}
-        )
+        seconds = [_seconds(wire, out_GB, counts_G) for _ in range(job.sweep.repeats)]
+        rows.append({"size": size, "seconds": seconds})
     return rows
 
 

@@ -1,6 +1,7 @@
-"""What one validation run is asked to do, and what its messages must come to. No torch here: the prediction must not share the ranks' counting.
+"""What one validation run is asked to do. No torch here.
 
-Shapes: L layers that are run, P slots, G GPUs (one rank each), S source ranks (1 where all behave alike, else G), T tokens a rank, K = top_k, E experts.
+Shapes: L layers that are run, P slots, G GPUs (one rank each), S source ranks (1 where all behave alike, else
+G), T tokens a rank, K = top_k, E experts.
 """
 
 import json
@@ -16,17 +17,12 @@ from planner.replica import CHOICES
 from probes.dispatch import sent
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
-LARGEST_TOP_K = (
-    28  # 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
-)
+# 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
+LARGEST_TOP_K = 28
 VECTOR_BYTES_PER_ELEMENT = 2  # bf16, both ways
-ENTRY_INTS, RECORD_INTS = (
-    3,
-    2,
-)  # header of a record, int32: its source and token, then slot, expert and gate weight of each assignment
+# header of a record, int32: its source and token, then slot, expert and gate weight of each assignment
+RECORD_INTS, ENTRY_INTS = 2, 3
 FAULTS = ("exit", "hang", "slow", "raise", "wrong-slot", "corrupt")
-
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,9 +47,10 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class DispatchJob:
-    """The plan's layers `layer_ids` (rows of every array with an L axis), and the engine's default placement beside it where one is given.
+    """The plan's layers `layer_ids`, rows of every array with an L axis.
 
-    Tokens are drawn from `shares_LE`, or from `trace_LRK` where there is a recorded trace. `hidden` None: 64 on the CPU, `dispatch_width` on GPUs.
+    Beside it stands the engine's default placement, where one is given. Tokens are drawn from `shares_LE`, or
+    from `trace_LRK` where there is a recorded trace. `hidden` None: 64 on the CPU, `dispatch_width` on GPUs.
     """
 
     expert_LP: npt.NDArray[np.integer]
@@ -65,7 +62,8 @@ class DispatchJob:
     shares_LE: npt.NDArray[np.float64]
     node_G: npt.NDArray[np.integer]
     transport: str = "slot"
-    replica_rule: str = ""  # one that picks by the batch alone picks for itself; for any other a slot is drawn with the shares
+    # one that picks by the batch alone picks for itself; for any other a slot is drawn with the shares
+    replica_rule: str = ""
     baseline_expert_LP: npt.NDArray[np.integer] | None = None
     baseline_share_LSP: npt.NDArray[np.float64] | None = None
     trace_LRK: npt.NDArray[np.integer] | None = None
@@ -78,10 +76,10 @@ class DispatchJob:
     fault: Fault | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.top_k <= min(self.experts, LARGEST_TOP_K):
-            raise BadInput(
-                f"top_k is {self.top_k}; validate can run 1 to {min(self.experts, LARGEST_TOP_K)} experts a token for {self.experts} experts"
-            )
+        most = min(self.experts, LARGEST_TOP_K)
+        if not 1 <= self.top_k <= most:
+            runs = f"validate can run 1 to {most} experts a token for {self.experts} experts"
+            raise BadInput(f"top_k is {self.top_k}; {runs}")
         for name in ("tokens_per_rank", "repeats", "dispatch_width"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -91,10 +89,7 @@ class DispatchJob:
             raise BadInput(f"the timeout is {self.timeout_seconds} s; give a positive number of seconds")
         if self.device not in ("auto", "cpu", "cuda"):
             raise BadInput(f"device {self.device!r} is none of auto, cpu, cuda")
-        if self.transport not in sent.TRANSPORT_HOPS:
-            raise BadInput(
-                f"transport {self.transport!r} is unknown; known are {', '.join(sent.TRANSPORT_HOPS)}"
-            )
+        sent.check_transport(self.transport)
         if self.transport == "node":
             sent.same_index_GN(self.node_G.astype(np.int64))
         self._check_shapes()
@@ -102,16 +97,12 @@ class DispatchJob:
     def _check_shapes(self) -> None:
         layers = len(self.layer_ids)
         if layers == 0 or self.shares_LE.shape != (layers, self.experts):
-            raise ValueError(
-                f"shares_LE has shape {self.shares_LE.shape}, expected {(layers, self.experts)}, not empty"
-            )
+            expected = f"expected {(layers, self.experts)}, not empty"
+            raise ValueError(f"shares_LE has shape {self.shares_LE.shape}, {expected}")
         for name, side in self.sides.items():
             slots = side.expert_LP.shape[1]
-            if (
-                len(side.expert_LP) != layers
-                or slots % self.gpus
-                or side.share_LSP.shape not in ((layers, 1, slots), (layers, self.gpus, slots))
-            ):
+            fits = side.share_LSP.shape in ((layers, 1, slots), (layers, self.gpus, slots))
+            if len(side.expert_LP) != layers or slots % self.gpus or not fits:
                 shapes = f"expert_LP {side.expert_LP.shape}, share_LSP {side.share_LSP.shape}"
                 raise ValueError(f"{name}: {shapes} do not fit {layers} layers on {self.gpus} GPUs")
 
@@ -131,50 +122,31 @@ class DispatchJob:
             sides["baseline"] = Side(self.baseline_expert_LP, self.baseline_share_LSP)
         return sides
 
+    def is_faulty(self, kind: str, rank: int, row: int, side_name: str) -> bool:
+        """For tests: whether that rank does that wrong there, in the first layer of the plan."""
+        return (row, side_name) == (0, "plan") and self.fault == Fault(rank, kind)
+
     def experts_TK(self, row: int, source: int) -> sent.Ids:
-        """The experts that the tokens of rank `source` ask for in layer row `row`: the same for plan and baseline, whoever draws them."""
+        """The experts that the tokens of rank `source` ask for in layer row `row`.
+
+        They are the same for plan and baseline, whoever draws them.
+        """
         rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 0])
         if self.trace_LRK is not None:
             return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
         return sent.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
 
     def slots_TK(self, side_name: str, row: int, source: int) -> sent.Ids:
-        """Where the replica rule of that side sends them: the engine's own pick where it makes no draw, else a draw with its shares."""
-        side = self.sides[side_name]
+        """Where the replica rule of that side sends them.
+
+        The engine's own pick where it makes no draw, else a draw with its shares.
+        """
+        experts_TK, expert_P = self.experts_TK(row, source), self.sides[side_name].expert_LP[row]
         if self.replica_rule in CHOICES:
-            return CHOICES[self.replica_rule](
-                self.experts_TK(row, source), side.expert_LP[row], source, self.gpus
-            )
+            return CHOICES[self.replica_rule](experts_TK, expert_P, source, self.gpus)
         rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 1])
-        share_SP = side.share_LSP[row]
-        return sent.choose_slots(
-            self.experts_TK(row, source), share_SP[source % len(share_SP)], side.expert_LP[row], rng
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What one layer under one placement must send: bytes by sender and receiver (diagonal: local copies), assignments by source, GPU and expert."""
-
-    dispatch_bytes_GG: Counts
-    combine_bytes_GG: Counts
-    received_SGE: Counts
-
-
-def predict(job: DispatchJob, side_name: str, row: int) -> Prediction:
-    expert_P = job.sides[side_name].expert_LP[row]
-    slots_per_gpu = len(expert_P) // job.gpus
-    slots_STK = np.stack([job.slots_TK(side_name, row, source) for source in range(job.gpus)])
-    messages_GG = sent.messages(
-        slots_STK, job.gpus, slots_per_gpu, job.node_G.astype(np.int64), job.transport
-    )
-    entries = 1 if job.transport == "slot" else job.top_k
-    vector_bytes = VECTOR_BYTES_PER_ELEMENT * job.width
-    return Prediction(
-        messages_GG * (vector_bytes + 4 * (RECORD_INTS + ENTRY_INTS * entries)),
-        messages_GG.T * vector_bytes,
-        sent.assignments(slots_STK, expert_P, job.gpus, slots_per_gpu, job.experts),
-    )
+        share_SP = self.sides[side_name].share_LSP[row]
+        return sent.choose_slots(experts_TK, share_SP[source % len(share_SP)], expert_P, rng)
 
 
 def save(job: DispatchJob, path: Path) -> None:

@@ -1,6 +1,7 @@
-"""One rank of a validation run: dispatch, expert compute and combine of each layer, checked token by token and timed. Imports torch.
+"""One rank of a validation run: dispatch, expert compute and combine of each layer. Imports torch.
 
-The CUDA and NCCL paths were not run on a GPU when this was written.
+Each layer is checked token by token, and timed. The CUDA and NCCL paths were not run on a GPU when this was
+written.
 
 Shapes: T tokens of this rank, M received records, G GPUs, H hidden.
 """
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from probes.dispatch.batch import Batch, Tokens, compute, make_tokens, prepare
 from probes.dispatch.job import DispatchJob
-from probes.dispatch.report import PHASES, Seen
+from probes.dispatch.seen import PHASES, Seen
 from probes.ranks.wire import Wire
 
 
@@ -31,8 +32,7 @@ def work(job: DispatchJob, wire: Wire) -> list[Seen]:
                 seconds, result_TH = one_pass(wire, batch, f"of layer {layer_id} ({name})")
                 for phase in PHASES:
                     checked[name].seconds[phase].append(seconds[phase])
-                if not torch.equal(result_TH, tokens.reference_TH):
-                    checked[name].wrong_sums.append(_first_wrong(wire.rank, result_TH, tokens.reference_TH))
+                checked[name].wrong_sums.extend(_wrong_sums(wire.rank, result_TH, tokens))
         seen += checked.values()
     return seen
 
@@ -54,7 +54,10 @@ def combine(wire: Wire, batch: Batch, results_MH: Tensor, tokens: int) -> Tensor
 
 
 def one_pass(wire: Wire, batch: Batch, where: str) -> tuple[dict[str, float], Tensor]:
-    """Seconds of each phase on this rank, every phase begun by all ranks together, and the tokens that came back."""
+    """Seconds of each phase on this rank, and the tokens that came back.
+
+    Every phase is begun by all ranks together.
+    """
     tokens = int(batch.token_R[-1]) + 1
     arrived_MB = results_MH = sums_TH = batch.records_RB
     seconds = {}
@@ -81,16 +84,11 @@ def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: in
     arrived_MB = dispatch(wire, batch)
     sent_G, received_G = wire.tally.stop()
     results_MH = compute(batch, arrived_MB)
-    if job.fault and (job.fault.kind, job.fault.rank, row, side_name) == ("corrupt", wire.rank, 0, "plan"):
+    if job.is_faulty("corrupt", wire.rank, row, side_name):
         results_MH[0, 0] += 1
     wire.tally.start()
     sums_TH = combine(wire, batch, results_MH, job.tokens_per_rank)
     sent_back_G, received_back_G = wire.tally.stop()
-    wrong_sums = (
-        []
-        if torch.equal(sums_TH, tokens.reference_TH)
-        else [_first_wrong(wire.rank, sums_TH, tokens.reference_TH)]
-    )
     return Seen(
         rank=wire.rank,
         side=side_name,
@@ -101,17 +99,22 @@ def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: in
         received_back_bytes_G=received_back_G,
         received=batch.received,
         misplaced=batch.misplaced,
-        wrong_sums=wrong_sums,
+        wrong_sums=_wrong_sums(wire.rank, sums_TH, tokens),
         seconds={phase: [] for phase in PHASES},
     )
 
 
-def _first_wrong(rank: int, result_TH: Tensor, reference_TH: Tensor) -> str:
+def _wrong_sums(rank: int, result_TH: Tensor, tokens: Tokens) -> list[str]:
+    """A sentence about the first token that came back wrong; none where all are right."""
+    reference_TH = tokens.reference_TH
+    if torch.equal(result_TH, reference_TH):
+        return []
     wrong_X2 = (result_TH != reference_TH).nonzero()
     token, element = wrong_X2[0].tolist()
     got, expected = float(result_TH[token, element]), float(reference_TH[token, element])
-    tokens = len(wrong_X2[:, 0].unique())
-    return f"{tokens} of {len(result_TH)} tokens of rank {rank}; the first, token {token}, has {got:g} where {expected:g} is right (element {element})"
+    wrong = f"{len(wrong_X2[:, 0].unique())} of {len(result_TH)} tokens of rank {rank}"
+    has = f"has {got:g} where {expected:g} is right (element {element})"
+    return [f"{wrong}; the first, token {token}, {has}"]
 
 
 def _misbehave(job: DispatchJob, rank: int) -> None:

@@ -1,55 +1,36 @@
 """What the ranks of a validation run saw, set against the prediction.
 
-Shapes: L layers that were run, G GPUs, E experts.
+Shapes: L layers that were run, G GPUs, R repeats.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from probes.dispatch.job import Counts, DispatchJob, Prediction, predict
+from probes.dispatch.checks import Cell, Check, check_all
+from probes.dispatch.job import DispatchJob
+from probes.dispatch.prediction import predict
+from probes.dispatch.seen import PHASES, Seen
+from probes.dispatch.sent import Counts
 
-PHASES = ("dispatch", "compute", "combine")
 CPU_NOTE = "ran on the CPU: this checks the plan's routing and volume, not the speed of GPUs"
 
-
-@dataclass(frozen=True)
-class Seen:
-    """What one rank saw in one layer under one placement. Bytes are by peer; the own rank's entry is local copies."""
-
-    rank: int
-    side: str  # plan or baseline
-    row: int  # of the job's layers
-    sent_bytes_G: list[int]
-    received_bytes_G: list[int]
-    sent_back_bytes_G: list[int]  # combine
-    received_back_bytes_G: list[int]
-    received: list[list[int]]  # source, expert, assignments
-    misplaced: str  # the first assignment that came to a slot which does not hold its expert
-    wrong_sums: list[str]  # passes in which a token came back wrong
-    seconds: dict[str, list[float]]  # by phase, one for each repeat
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that had to hold. `detail` is what was compared, or the first place where it failed."""
-
-    name: str
-    ok: bool
-    detail: str
+Seconds = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class DispatchReport:
-    """The outcome. The mappings are keyed by side (plan, baseline); bytes are of dispatch, summed over layers, the diagonal being local copies."""
+    """The outcome.
+
+    The mappings are keyed by side (plan, baseline); bytes are of dispatch, summed over layers, the diagonal
+    being local copies.
+    """
 
     checks: tuple[Check, ...]
     layer_ids: tuple[int, ...]
-    seconds_L: Mapping[
-        str, Mapping[str, npt.NDArray[np.float64]]
-    ]  # side -> phase -> slowest rank, median over repeats
+    seconds_L: Mapping[str, Mapping[str, Seconds]]  # by side and phase: slowest rank, median over repeats
     bytes_GG: Mapping[str, Counts]
     predicted_bytes_GG: Mapping[str, Counts]
     device: str
@@ -65,40 +46,18 @@ def judge(
     job: DispatchJob, seen: Sequence[Seen], device: str, rank: int, notes: Sequence[str]
 ) -> DispatchReport:
     """Every rank's account of every layer and side against the prediction made here."""
-    by_key = {(entry.side, entry.row, entry.rank): entry for entry in seen}
-    missing = [
-        (side, row, rank)
-        for side in job.sides
-        for row in range(len(job.layer_ids))
-        for rank in range(job.gpus)
-        if (side, row, rank) not in by_key
-    ]
-    if missing or len(by_key) != len(seen):
-        raise RuntimeError(f"the ranks' results are incomplete or double: {missing[:3]}")
-    cells = [
-        _Cell(
-            f"layer {layer_id} ({side})",
-            side,
-            predict(job, side, row),
-            [by_key[side, row, rank] for rank in range(job.gpus)],
-        )
-        for side in job.sides
-        for row, layer_id in enumerate(job.layer_ids)
-    ]
-    comparisons = ", ".join(job.sides)
-    scope = f"{job.gpus} ranks, {len(job.layer_ids)} layers, {comparisons}"
+    cells = _cells(job, seen)
+    scope = f"{job.gpus} ranks, {len(job.layer_ids)} layers, {', '.join(job.sides)}"
     return DispatchReport(
-        checks=tuple(_check(name, cells, find, f"{what}: {scope}") for name, (find, what) in CHECKS.items()),
+        checks=check_all([cell for of_side in cells.values() for cell in of_side], scope),
         layer_ids=job.layer_ids,
         seconds_L={
-            side: {phase: _seconds_L(job, by_key, side, phase) for phase in PHASES} for side in job.sides
+            side: {phase: _seconds_L(of_side, phase) for phase in PHASES} for side, of_side in cells.items()
         },
-        bytes_GG={
-            side: _sum([cell.sent_bytes_GG for cell in cells if cell.side == side]) for side in job.sides
-        },
+        bytes_GG={side: _sum([cell.sent_bytes_GG for cell in of_side]) for side, of_side in cells.items()},
         predicted_bytes_GG={
-            side: _sum([cell.predicted.dispatch_bytes_GG for cell in cells if cell.side == side])
-            for side in job.sides
+            side: _sum([cell.predicted.dispatch_bytes_GG for cell in of_side])
+            for side, of_side in cells.items()
         },
         device=device,
         rank=rank,
@@ -106,91 +65,31 @@ def judge(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Cell:
-    """One layer under one placement."""
-
-    where: str
-    side: str
-    predicted: Prediction
-    seen: list[Seen]
-
-    @property
-    def sent_bytes_GG(self) -> Counts:
-        return np.array([entry.sent_bytes_G for entry in self.seen], dtype=np.int64)
-
-    @property
-    def received_SGE(self) -> Counts:
-        received_SGE = np.zeros_like(self.predicted.received_SGE)
-        for entry in self.seen:
-            for source, expert, count in entry.received:
-                received_SGE[source, entry.rank, expert] = count
-        return received_SGE
-
-
-Find = Callable[[_Cell], Iterator[str]]
-
-
-def _wrong_sums(cell: _Cell) -> Iterator[str]:
-    for entry in cell.seen:
-        yield from entry.wrong_sums
-
-
-def _misplaced(cell: _Cell) -> Iterator[str]:
-    for entry in cell.seen:
-        if entry.misplaced:
-            yield entry.misplaced
-
-
-def _wrong_assignments(cell: _Cell) -> Iterator[str]:
-    measured_SGE, predicted_SGE = cell.received_SGE, cell.predicted.received_SGE
-    for source, gpu, expert in np.argwhere(measured_SGE != predicted_SGE).tolist():
-        counts = f"{measured_SGE[source, gpu, expert]} times, predicted {predicted_SGE[source, gpu, expert]}"
-        yield f"rank {source} sent expert {expert} to GPU {gpu} {counts}"
-
-
-def _wrong_bytes(cell: _Cell) -> Iterator[str]:
-    received_GG = np.array([entry.received_bytes_G for entry in cell.seen], dtype=np.int64).T
-    back_GG = np.array([entry.sent_back_bytes_G for entry in cell.seen], dtype=np.int64)
-    received_back_GG = np.array([entry.received_back_bytes_G for entry in cell.seen], dtype=np.int64).T
-    for what, measured_GG, predicted_GG in (
-        ("dispatch, sent", cell.sent_bytes_GG, cell.predicted.dispatch_bytes_GG),
-        ("dispatch, received", received_GG, cell.predicted.dispatch_bytes_GG),
-        ("combine, sent", back_GG, cell.predicted.combine_bytes_GG),
-        ("combine, received", received_back_GG, cell.predicted.combine_bytes_GG),
-    ):
-        for sender, receiver in np.argwhere(measured_GG != predicted_GG).tolist():
-            yield f"{what}: rank {sender} to rank {receiver} {measured_GG[sender, receiver]:,} bytes, predicted {predicted_GG[sender, receiver]:,}"
-
-
-CHECKS: dict[str, tuple[Find, str]] = {
-    "sums": (_wrong_sums, "every token came back with exactly the right weighted sum"),
-    "holders": (_misplaced, "every expert was asked of a slot that holds it"),
-    "assignments": (_wrong_assignments, "assignments per source, GPU and expert equal the prediction"),
-    "bytes": (_wrong_bytes, "bytes per pair of ranks equal the prediction, both ways"),
-}
-
-
-def _check(name: str, cells: Sequence[_Cell], find: Find, success: str) -> Check:
-    faults = [f"{cell.where}: {fault}" for cell in cells for fault in find(cell)]
-    if not faults:
-        return Check(name, ok=True, detail=success)
-    return Check(
-        name, ok=False, detail=faults[0] + (f"; and {len(faults) - 1} more" if len(faults) > 1 else "")
-    )
-
-
-def _seconds_L(
-    job: DispatchJob, by_key: Mapping[tuple[str, int, int], Seen], side: str, phase: str
-) -> npt.NDArray[np.float64]:
-    """Of each layer: the slowest rank of each repeat, then the median over repeats."""
-    seconds_LGR = np.array(
-        [
-            [by_key[side, row, rank].seconds[phase] for rank in range(job.gpus)]
-            for row in range(len(job.layer_ids))
+def _cells(job: DispatchJob, seen: Sequence[Seen]) -> dict[str, list[Cell]]:
+    """The layers of each side. A result that is missing or double is our own fault."""
+    by_key = {(entry.side, entry.row, entry.rank): entry for entry in seen}
+    layers, ranks = range(len(job.layer_ids)), range(job.gpus)
+    wanted = [(side, row, rank) for side in job.sides for row in layers for rank in ranks]
+    missing = [key for key in wanted if key not in by_key]
+    if missing or len(by_key) != len(seen):
+        raise RuntimeError(f"the ranks' results are incomplete or double: {missing[:3]}")
+    return {
+        side: [
+            Cell(
+                f"layer {job.layer_ids[row]} ({side})",
+                predict(job, side, row),
+                [by_key[side, row, rank] for rank in ranks],
+            )
+            for row in layers
         ]
-    )
-    median_L: npt.NDArray[np.float64] = np.median(seconds_LGR.max(axis=1), axis=1)
+        for side in job.sides
+    }
+
+
+def _seconds_L(cells: Sequence[Cell], phase: str) -> Seconds:
+    """Of each layer: the slowest rank of each repeat, then the median over repeats."""
+    seconds_LGR = np.array([[entry.seconds[phase] for entry in cell.seen] for cell in cells])
+    median_L: Seconds = np.median(seconds_LGR.max(axis=1), axis=1)
     return median_L
 
 

@@ -1,6 +1,9 @@
-"""What a plan's dispatch sends, counted exactly: tokens from the load, slots from the replica rule, messages from the transport. NumPy only.
+"""What a plan's dispatch sends, counted exactly. NumPy only.
 
-Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, N nodes. GPU of slot p is p // slots_per_gpu.
+Tokens come from the load, slots from the replica rule, messages from the transport.
+
+Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, N nodes. GPU
+of slot p is p // slots_per_gpu.
 """
 
 import numpy as np
@@ -14,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def draw_tokens(shares_E: Floats, tokens: int, top_k: int, rng: np.random.Generator) -> Ids:
-    """experts_TK: for each token `top_k` distinct experts, drawn one after the other with the given shares, without replacement.
+    """experts_TK: for each token `top_k` distinct experts, drawn one after the other with the given shares.
 
     An expert without load is drawn only where fewer than `top_k` experts have any; then the lowest ids are.
 
@@ -22,18 +25,19 @@ def draw_tokens(shares_E: Floats, tokens: int, top_k: int, rng: np.random.Genera
     [[1, 0], [1, 0]]
     """
     if not 1 <= top_k <= len(shares_E) or not np.isfinite(shares_E).all() or (shares_E < 0).any():
-        raise ValueError(
-            f"cannot draw {top_k} distinct experts from {len(shares_E)} shares; shares must be finite and not negative"
-        )
+        drawn = f"cannot draw {top_k} distinct experts from {len(shares_E)} shares"
+        raise ValueError(f"{drawn}; shares must be finite and not negative")
     with np.errstate(divide="ignore"):  # log(0) = -inf sorts last, which is what we want
-        keys_TE = np.log(shares_E) + rng.gumbel(
-            size=(tokens, len(shares_E))
-        )  # the k largest keys are a sequential draw (Gumbel top-k)
+        # the k largest keys are a sequential draw without replacement (Gumbel top-k)
+        keys_TE = np.log(shares_E) + rng.gumbel(size=(tokens, len(shares_E)))
     return np.argsort(-keys_TE, axis=1, kind="stable")[:, :top_k].astype(np.int64)
 
 
 def draw_rows(trace_RK: npt.NDArray[np.integer], tokens: int, rng: np.random.Generator) -> Ids:
-    """experts_TK: tokens of a recorded trace, each at most once where the trace is long enough; keeps which experts are chosen together."""
+    """experts_TK: tokens of a recorded trace, each at most once where the trace is long enough.
+
+    It keeps which experts are chosen together.
+    """
     rows = len(trace_RK)
     return trace_RK[rng.choice(rows, size=tokens, replace=tokens > rows)].astype(np.int64)
 
@@ -41,7 +45,10 @@ def draw_rows(trace_RK: npt.NDArray[np.integer], tokens: int, rng: np.random.Gen
 def choose_slots(
     experts_TK: Ids, share_P: Floats, expert_P: npt.NDArray[np.integer], rng: np.random.Generator
 ) -> Ids:
-    """slots_TK: for each assignment of one source a slot of its expert, drawn with that source's shares; a slot with share 0 is never chosen."""
+    """slots_TK: for each assignment of one source a slot of its expert, drawn with that source's shares.
+
+    A slot with share 0 is never chosen.
+    """
     order_P = np.argsort(expert_P, kind="stable")
     experts = int(max(expert_P.max(), experts_TK.max())) + 1
     bounds_E = np.searchsorted(expert_P[order_P], np.arange(experts + 1))
@@ -53,21 +60,30 @@ def choose_slots(
     low_TK, high_TK = sums_P[bounds_E[experts_TK]], sums_P[bounds_E[experts_TK + 1]]
     wanted_TK = low_TK + rng.random(experts_TK.shape) * (high_TK - low_TK)
     position_TK = np.searchsorted(sums_P[1:], wanted_TK, side="right")
-    slots_TK: Ids = order_P[
-        np.minimum(position_TK, last_E[experts_TK])
-    ]  # the sums' rounding must not reach the next expert
+    # the sums' rounding must not reach the next expert
+    slots_TK: Ids = order_P[np.minimum(position_TK, last_E[experts_TK])]
     return slots_TK
 
 
-def hops(slots_STK: Ids, slots_per_gpu: int, node_G: Ids, transport: str) -> tuple[Counts, ...]:
-    """messages_GG of each hop of a dispatch, rows are senders. The diagonal counts local copies: records that stay on their GPU."""
+def check_transport(transport: str) -> None:
     if transport not in TRANSPORT_HOPS:
         raise BadInput(f"transport {transport!r} is unknown; known are {', '.join(TRANSPORT_HOPS)}")
+
+
+def hops(slots_STK: Ids, slots_per_gpu: int, node_G: Ids, transport: str) -> tuple[Counts, ...]:
+    """messages_GG of each hop of a dispatch, rows are senders.
+
+    The diagonal counts local copies: records that stay on their GPU.
+    """
+    check_transport(transport)
     return TRANSPORT_HOPS[transport](slots_STK // slots_per_gpu, node_G)
 
 
 def messages(slots_STK: Ids, gpus: int, slots_per_gpu: int, node_G: Ids, transport: str) -> Counts:
-    """messages_GG, summed over the transport's hops. Every record of a transport has one size, and combine is the transpose."""
+    """messages_GG, summed over the transport's hops.
+
+    Every record of a transport has one size, and combine is the transpose.
+    """
     if len(node_G) != gpus or len(slots_STK) != gpus:
         raise ValueError(f"{len(slots_STK)} sources and {len(node_G)} node ids for {gpus} GPUs")
     messages_GG: Counts = np.sum(hops(slots_STK, slots_per_gpu, node_G, transport), axis=0, dtype=np.int64)
@@ -85,7 +101,10 @@ def assignments(
 
 
 def same_index_GN(node_G: Ids) -> Ids:
-    """The GPU of each node that has the same position there as GPU g has on its own. BadInput where nodes differ in size."""
+    """The GPU of each node that has the same position there as GPU g has on its own.
+
+    BadInput where nodes differ in size.
+    """
     sizes_N = np.bincount(node_G)
     if len(set(sizes_N.tolist())) > 1:
         odd = int(np.flatnonzero(sizes_N != sizes_N[0])[0])

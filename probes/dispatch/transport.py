@@ -1,8 +1,10 @@
-"""How one rank sends: four transports as tables of who must get which record, over the exchange of `probes.ranks.wire`. Imports torch.
+"""How one rank sends: four transports as tables of who must get which record. Imports torch.
 
-The CUDA and NCCL paths were not run on a GPU when this was written.
+The exchange itself is that of `probes.ranks.wire`. The CUDA and NCCL paths were not run on a GPU when this
+was written.
 
-Shapes: R records held, M records of one exchange, G GPUs (ranks), N nodes, B bytes of a record, n assignments in a record's header, H hidden.
+Shapes: R records held, M records of one exchange, G GPUs (ranks), N nodes, B bytes of a record, n assignments
+in a record's header, H hidden.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,10 @@ from probes.ranks.wire import Wire
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One exchange of a dispatch: which held row each outgoing record copies, in order of destination, and how many go and come."""
+    """One exchange of a dispatch: how many records go and come, and which held row each outgoing one copies.
+
+    Rows are in order of destination.
+    """
 
     row_M: Tensor
     sent_G: list[int]
@@ -27,7 +32,10 @@ class Hop:
         return wire.exchange(rows_RB[self.row_M], self.sent_G, self.received_G)
 
     def send_back(self, wire: Wire, results_MH: Tensor, rows: int) -> Tensor:
-        """Results of the received records go back where those came from, and are added up for each of the `rows` held ones."""
+        """Results of the received records go back where those came from.
+
+        They are added up for each of the `rows` held ones.
+        """
         back_MH = wire.exchange(results_MH, self.received_G, self.sent_G)
         sums_RH = torch.zeros((rows, back_MH.shape[1]), dtype=back_MH.dtype, device=back_MH.device)
         return sums_RH.index_add_(0, self.row_M, back_MH)
@@ -50,7 +58,10 @@ def to_gpus(wire: Wire, gpu_Rn: Tensor) -> Tensor:
 
 
 def to_nodes(wire: Wire, gpu_Rn: Tensor) -> Tensor:
-    """First hop: on each node that holds a selected slot, the GPU with our own position there. On our own node that is this GPU."""
+    """First hop: on each node that holds a selected slot, the GPU with our own position there.
+
+    On our own node that is this GPU.
+    """
     reach_RG = to_gpus(wire, gpu_Rn)
     first_RG = torch.zeros_like(reach_RG)
     position = int((wire.node_G[: wire.rank] == wire.node_G[wire.rank]).sum())

@@ -1,10 +1,12 @@
-"""From a plan to a dispatch run and its outcome: which layers are run, under which shares, and what the cost model had said about them.
+"""From a plan to a dispatch run and its outcome, beside what the cost model had said.
+
+Here it is chosen which layers are run, and under which shares.
 
 Shapes: L layers that are run, P slots.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
 from probes.dispatch.job import DispatchJob
-from probes.dispatch.report import PHASES, DispatchReport
+from probes.dispatch.report import DispatchReport
 from probes.dispatch.run import run
+from probes.dispatch.seen import PHASES
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,13 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the run measured and what was predicted for the same layers and token count, by side: plan, baseline."""
+    """What the run measured, and what was predicted for the same layers and token count.
+
+    `predicted_seconds` are by side (plan, baseline) and phase, over the layers that were run.
+    """
 
     report: DispatchReport
-    predicted_seconds: Mapping[
-        str, Mapping[str, float]
-    ]  # side -> phase -> seconds over the layers that were run
+    predicted_seconds: Mapping[str, Mapping[str, float]]
 
     @property
     def ok(self) -> bool:
@@ -48,9 +52,8 @@ class Outcome:
 
     @property
     def failed(self) -> list[str]:
-        return [
-            f"check '{check.name}' failed: {check.detail}" for check in self.report.checks if not check.ok
-        ]
+        failed = [check for check in self.report.checks if not check.ok]
+        return [f"check '{check.name}' failed: {check.detail}" for check in failed]
 
     @property
     def measured_seconds(self) -> dict[str, dict[str, float]]:
@@ -65,9 +68,7 @@ class Outcome:
             "ok": self.ok,
             "device": report.device,
             "layers": list(report.layer_ids),
-            "checks": [
-                {"name": check.name, "ok": check.ok, "detail": check.detail} for check in report.checks
-            ],
+            "checks": [asdict(check) for check in report.checks],
             "measured_seconds": self.measured_seconds,
             "predicted_seconds": {side: dict(phases) for side, phases in self.predicted_seconds.items()},
             "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
@@ -76,19 +77,30 @@ class Outcome:
 
 
 def validate(problem: Problem, placement: Placement, baseline: Placement, settings: Settings) -> Outcome:
-    """Run the busiest layers of the plan and, interleaved, of the baseline. BadInput where it cannot be run here; RunFailed where a rank fails."""
+    """Run the busiest layers of the plan and, interleaved, of the baseline.
+
+    BadInput where it cannot be run here; RunFailed where a rank fails.
+    """
     problem = replace(problem, workload=replace(problem.workload, tokens_per_rank=settings.tokens))
     costs = {"plan": cost(problem, placement), "baseline": cost(problem, baseline)}
     rows = _busiest(costs["plan"], settings.layers)
-    job = DispatchJob(
+    report = run(_job(problem, placement, baseline, rows, settings))
+    return Outcome(report, {side: _phase_seconds(found, rows) for side, found in costs.items()})
+
+
+def _job(
+    problem: Problem, placement: Placement, baseline: Placement, rows: list[int], settings: Settings
+) -> DispatchJob:
+    model = problem.model
+    return DispatchJob(
         expert_LP=placement.expert_LP[rows],
         share_LSP=_shares_LSP(problem, placement, rows),
         baseline_expert_LP=baseline.expert_LP[rows],
         baseline_share_LSP=_shares_LSP(problem, baseline, rows),
         layer_ids=tuple(placement.layer_ids[row] for row in rows),
-        experts=problem.model.experts,
-        top_k=problem.model.top_k,
-        dispatch_width=problem.model.dispatch_width,
+        experts=model.experts,
+        top_k=model.top_k,
+        dispatch_width=model.dispatch_width,
         shares_LE=problem.shares_LE[rows],
         node_G=units(problem),
         transport=problem.workload.transport,
@@ -100,7 +112,6 @@ def validate(problem: Problem, placement: Placement, baseline: Placement, settin
         timeout_seconds=settings.timeout_seconds,
         device=settings.device,
     )
-    return Outcome(run(job), {side: _phase_seconds(found, rows) for side, found in costs.items()})
 
 
 def _busiest(found: Cost, layers: int | None) -> list[int]:

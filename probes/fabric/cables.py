@@ -35,15 +35,16 @@ def oversubscription(facts: FabricFacts, leaves: Sequence[str]) -> tuple[dict[st
         if above and len(below) == len(down[leaf]) and len(above) == len(up[leaf]):
             ratios[leaf] = sum(below) / sum(above)
     without = [leaf for leaf in leaves if leaf not in ratios]
-    if not without or len(leaves) == 1:
+    if len(leaves) == 1:
         return ratios, []
     bare = [leaf for leaf in without if not up[leaf]]
-    unknown = (
-        [f"{len(bare)} of {len(leaves)} leaves have no cable up: {', '.join(bare[:10])}"] if bare else []
-    )
+    unknown = []
+    if bare:
+        unknown.append(f"{len(bare)} of {len(leaves)} leaves have no cable up: {', '.join(bare[:10])}")
     if len(without) > len(bare):
         unknown.append(
-            f"the oversubscription of {len(without) - len(bare)} of {len(leaves)} leaves is not told: rates or numbers of their cables are not"
+            f"the oversubscription of {len(without) - len(bare)} of {len(leaves)} leaves is not told: "
+            "rates or numbers of their cables are not"
         )
     return ratios, unknown
 
@@ -51,7 +52,7 @@ def oversubscription(facts: FabricFacts, leaves: Sequence[str]) -> tuple[dict[st
 def missing_cables(
     facts: FabricFacts, tiers: Sequence[Sequence[str]]
 ) -> tuple[tuple[Missing, ...], tuple[tuple[str, str], ...]]:
-    """Pairs with fewer cables than is usual between their tiers, and pairs without one in a mesh that nearly all pairs belong to."""
+    """Pairs with fewer cables than is usual between their tiers, and those without one in a near mesh."""
     level = {switch: number for number, tier in enumerate(tiers) for switch in tier}
     between: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
     for (low, high), cables in facts.uplinks.items():
@@ -64,20 +65,25 @@ def missing_cables(
         missing += [Missing(low, high, found, usual) for (low, high), found in pairs.items() if found < usual]
         possible = len(tiers[low_tier]) * len(tiers[high_tier])
         if low_tier < high_tier and len(pairs) >= _MESH * possible:
-            uncabled += [
-                pair for pair in itertools.product(tiers[low_tier], tiers[high_tier]) if pair not in pairs
-            ]
-    return tuple(sorted(missing, key=lambda pair: (natural(pair.lower), natural(pair.upper)))), tuple(
-        uncabled
-    )
+            mesh = itertools.product(tiers[low_tier], tiers[high_tier])
+            uncabled += [pair for pair in mesh if pair not in pairs]
+    missing.sort(key=lambda pair: (natural(pair.lower), natural(pair.upper)))
+    return tuple(missing), tuple(uncabled)
 
 
 def unreachable_hosts(facts: FabricFacts) -> tuple[str, ...]:
     """Hosts outside the largest part (the first by name where two are as large), over any NIC."""
+    parts = _joined_hosts(facts)
+    largest = max(range(len(parts)), key=lambda index: (len(parts[index]), -index), default=None)
+    outside = (host for index, part in enumerate(parts) if index != largest for host in part)
+    return tuple(sorted(outside, key=natural))
+
+
+def _joined_hosts(facts: FabricFacts) -> list[list[str]]:
+    """Hosts that cables join, part by part, by the first host of each."""
     beside: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    links = [(("host", port.host), ("switch", port.leaf)) for port in facts.ports] + [
-        (("switch", low), ("switch", high)) for low, high in facts.uplinks
-    ]
+    links = [(("host", port.host), ("switch", port.leaf)) for port in facts.ports]
+    links += [(("switch", low), ("switch", high)) for low, high in facts.uplinks]
     for one, other in links:
         beside[one].append(other)
         beside[other].append(one)
@@ -93,10 +99,7 @@ def unreachable_hosts(facts: FabricFacts) -> tuple[str, ...]:
             seen.update(fresh)
             part += fresh
         parts.append([name for what, name in part if what == "host"])
-    largest = max(range(len(parts)), key=lambda index: (len(parts[index]), -index), default=None)
-    return tuple(
-        sorted((host for index, part in enumerate(parts) if index != largest for host in part), key=natural)
-    )
+    return parts
 
 
 def usual_count(counts: Iterable[int]) -> int | None:

@@ -1,4 +1,4 @@
-"""Slurm's shorthand for many names: 'srv[1101-1108,1201]', 'rack[1-2]node[01-04]', several of them with commas between."""
+"""Slurm's shorthand for many names, commas between them: 'srv[1101-1108,1201]', 'rack[1-2]node[01-04]'."""
 
 import itertools
 import math
@@ -12,7 +12,10 @@ _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 
 def expand_hosts(text: str, where: str, largest: int = LARGEST_LIST) -> tuple[str, ...]:
     """
-    The names, in the order written. BadInput (beginning with `where`) where the brackets do not fit, a range runs backwards, or it names too many.
+    The names, in the order written.
+
+    BadInput (beginning with `where`) where the brackets do not fit, a range runs backwards, or it names too
+    many.
 
     >>> expand_hosts("n[08-10],login", "doc")
     ('n08', 'n09', 'n10', 'login')

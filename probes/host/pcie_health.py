@@ -1,4 +1,4 @@
-"""What PCIe does to an adapter's traffic: a link slower than it could be, ACS that sends peer traffic through the root complex, an IOMMU that translates."""
+"""What PCIe does to an adapter's traffic: slow links, ACS that redirects it, an IOMMU that translates."""
 
 import re
 
@@ -12,7 +12,10 @@ _GT_PER_S = re.compile(r"(\d{1,3}(?:\.\d{1,2})?) GT/s(?: PCIe)?")
 
 
 def link_faults(tree: Tree, device: str, name: str, port_bytes_per_s: float | None) -> tuple[str, ...]:
-    """Sentences on the link of the PCI device at `device`: slower or narrower than card and slot both allow, or slower than the network port."""
+    """Sentences on the link of the PCI device at `device`.
+
+    Slower or narrower than card and slot both allow, or slower than the network port.
+    """
     faults = []
     now, card = _link(tree, device, "current"), _link(tree, device, "max")
     slot = _link(tree, device.rpartition("/")[0], "max")
@@ -21,14 +24,12 @@ def link_faults(tree: Tree, device: str, name: str, port_bytes_per_s: float | No
         if current is not None and able and current < min(able):
             faults.append(f"{name}: PCIe {what} is {current:g}{unit} where card and slot allow {min(able):g}")
     if now[0] and now[1] and port_bytes_per_s:
-        pcie_bytes_per_s = (
-            now[0] * now[1] * 1e9 / 8
-        )  # one bit a transfer and lane; coding takes 1.5 % of it from 8 GT/s on
+        # one bit a transfer and lane; coding takes 1.5 % of it from 8 GT/s on
+        pcie_bytes_per_s = now[0] * now[1] * 1e9 / 8
         if pcie_bytes_per_s < port_bytes_per_s:
-            of = f"{now[0]:g} GT/s x{now[1]:g} = {human_port(pcie_bytes_per_s)}"
-            faults.append(
-                f"{name}: its PCIe link ({of}) is slower than its port ({human_port(port_bytes_per_s)})"
-            )
+            link = f"{now[0]:g} GT/s x{now[1]:g} = {human_port(pcie_bytes_per_s)}"
+            port = human_port(port_bytes_per_s)
+            faults.append(f"{name}: its PCIe link ({link}) is slower than its port ({port})")
     return tuple(faults)
 
 
@@ -41,7 +42,10 @@ def _link(tree: Tree, device: str, which: str) -> tuple[float | None, float | No
 
 
 def redirecting_bridges(tree: Tree, bridges: list[str]) -> tuple[tuple[str, ...], bool]:
-    """Names of those PCI bridges (paths) whose ACS redirects peer traffic, and whether every one could be read (beyond 64 bytes only root may)."""
+    """Names of the PCI bridges (paths) whose ACS redirects peer traffic, and whether all could be read.
+
+    Beyond 64 bytes only root may read.
+    """
     found, all_read = [], True
     for bridge in bridges:
         config = content(tree, f"{bridge}/config")
@@ -65,6 +69,9 @@ def _acs_control(config: bytes) -> int:
 
 
 def translating(tree: Tree, device: str) -> str | None:
-    """The type of the device's IOMMU group where it translates addresses ('DMA', 'DMA-FQ'); None where it passes through, is off, or is not told."""
+    """The type of the device's IOMMU group where it translates addresses ('DMA', 'DMA-FQ').
+
+    None where it passes through, is off, or is not told.
+    """
     kind = text(tree, f"{device}/iommu_group/type")
     return kind if kind and kind.startswith("DMA") else None

@@ -1,4 +1,7 @@
-"""Node labels of Kubernetes clouds (EKS, GKE, OKE, topograph) as JSON, and AWS DescribeInstanceTopology: which hosts share a switch, block or NVLink domain."""
+"""Which hosts are together, by labels of cloud nodes (EKS, GKE, OKE, topograph) or AWS, as JSON.
+
+Together: at a switch, in a block, or in an NVLink domain.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,8 +10,9 @@ from typing import Any
 from planner.base import BadInput, parse_json
 from probes.base.facts import FabricFacts
 from probes.fabric.switch_chains import chain_facts
+from probes.importers.text import utf8_text
 
-# Closest to the host first. A label that names the host's own machine says nothing about switches and is not here.
+# Closest to the host first. A label of the host's own machine says nothing about switches and is not here.
 _NAMED_LAYERS = (
     ("cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block"),
     (
@@ -43,17 +47,13 @@ _WORDS += tuple(key.encode() for keys in _NAMED_LAYERS for key in keys)
 
 def recognise(content: bytes, name: str) -> bool:
     """Whether it is JSON that holds one of the labels."""
-    return content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") and any(
-        word in content for word in _WORDS
-    )
+    is_json = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    return is_json and any(word in content for word in _WORDS)
 
 
 def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     """One value for all hosts in it. BadInput where it is neither a list of nodes nor of instances."""
-    try:
-        value = parse_json(content.decode("utf-8-sig"), name)
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text") from error
+    value = parse_json(utf8_text(content, name), name)
     chains: dict[str, tuple[str, ...]] = {}
     domains: dict[str, str] = {}
     for host, chain, domain in _hosts(value, name):
@@ -89,11 +89,8 @@ def _instance(entry: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...
     nodes, block = entry.get("NetworkNodes") or [], entry.get("CapacityBlockId")
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise BadInput(f"{where}: NetworkNodes is {str(nodes)[:60]!r}; expected a list of names")
-    return (
-        _name(entry["InstanceId"], where),
-        tuple(reversed(nodes)),
-        block if isinstance(block, str) and block else None,
-    )
+    domain = block if isinstance(block, str) and block else None
+    return _name(entry["InstanceId"], where), tuple(reversed(nodes)), domain
 
 
 def _node(entry: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], str | None]:

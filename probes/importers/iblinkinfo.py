@@ -1,13 +1,13 @@
-"""`iblinkinfo`, in blocks or one line a port (-l): every link with width, signalling rate and both ends, most of them told twice."""
+"""`iblinkinfo`, in blocks or one line a port (-l): every link with width, signalling rate and both ends."""
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from planner.base import BadInput
-from probes.base.facts import FabricFacts
+from probes.base.facts import FabricFacts, noted
 from probes.base.port_rates import signal_bytes_per_s
-from probes.fabric.ib_graph import Box, Cable, End, fabric_facts
+from probes.fabric.ib_graph import Box, End, Place, cables_told, fabric_facts
 from probes.fabric.naming import normal_guid
 
 _BLOCK = re.compile(r"(CA|Switch|Router):\s{1,9}(?:(0x[0-9a-fA-F]{1,16})\s{1,9})?(.{1,200}):")
@@ -16,9 +16,11 @@ _OWN = re.compile(
 )
 _UP = re.compile(r"(\d{1,2})X\s{1,20}(\d{1,4}(?:\.\d{1,6})?) Gbps\s{1,9}(\w{1,20})/\s{0,9}(\w{1,20})")
 _FAR = re.compile(
-    r'\s{0,20}(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[[^\]]{0,9}\]\s{0,9}"([^"]{0,200})"'
+    r"\s{0,20}(?:(0x[0-9a-fA-F]{1,16})\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})"
+    r'\[[^\]]{0,9}\]\s{0,9}"([^"]{0,200})"'
 )
 _ARROW = b"==>"
+Words = re.Match[str]
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -27,42 +29,25 @@ def recognise(content: bytes, name: str) -> bool:
 
 
 def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
-    """The subnet. Boxes are told apart by LID, since a block of a switch names its neighbours by LID and name alone."""
+    """The subnet.
+
+    Boxes are told apart by LID, since a block of a switch names its neighbours by LID and name alone.
+    """
     seen = _scan(content.decode("utf-8-sig", "replace"))
     if not seen.rates:
         raise BadInput(
-            f"{name}: no active link in it ({seen.down} are down, {len(seen.broken)} lines cannot be read); run iblinkinfo where the subnet is up"
+            f"{name}: no active link in it ({seen.down} are down, {len(seen.broken)} lines cannot be read); "
+            "run iblinkinfo where the subnet is up"
         )
     keys = seen.keys()
-    cables, differ = [], 0
-    for ends, rates in seen.rates.items():
-        known = [rate for rate in rates if rate is not None]
-        differ += len(set(known)) > 1
-        first, second = (End(keys[lid], port, seen.guids.get((lid, port))) for lid, port in ends)
-        cables.append(Cable((first, second), min(known, default=None)))
-    facts = fabric_facts(seen.boxes(keys), cables, name, "iblinkinfo")
-    unknown, warnings = list(facts.unknown), [*facts.warnings, *seen.slow[:20]]
-    if len(seen.slow) > 20:
-        warnings.append(f"... and {len(seen.slow) - 20} more links that are slow or not active")
-    if seen.broken:
-        unknown.append(
-            f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: the text may be cut short, and links be missing"
-        )
-    absent = sorted(seen.described[lid] for lid in set(seen.described) - seen.own)
-    if absent:
-        unknown.append(
-            f"{len(absent)} switches or adapters are named by a neighbour but have no block: {', '.join(absent[:10])}; links between them may be missing"
-        )
-    one_sided = sum(
-        len(rates) == 1 and {lid for lid, _ in ends} <= seen.own for ends, rates in seen.rates.items()
+    cables, differ = cables_told(
+        seen.rates, lambda lid, port: End(keys[lid], port, seen.guids.get((lid, port)))
     )
-    if one_sided:
-        unknown.append(
-            f"{one_sided} links are told by one end only although the other has a block too: the text may be cut short"
-        )
-    if differ:
-        warnings.append(f"{differ} cables have another rate at each end: the lower is taken")
-    return (replace(facts, unknown=tuple(unknown), warnings=tuple(warnings)),)
+    facts = fabric_facts(seen.boxes(keys), cables, name, "iblinkinfo")
+    slow = seen.slow[:20]
+    if len(seen.slow) > 20:
+        slow.append(f"... and {len(seen.slow) - 20} more links that are slow or not active")
+    return (noted(facts, _missing(seen), [*slow, *differ]),)
 
 
 @dataclass
@@ -73,8 +58,8 @@ class _Seen:
     own: set[str] = field(default_factory=set)  # LIDs with a block
     switches: set[str] = field(default_factory=set)
     adapters: set[str] = field(default_factory=set)
-    guids: dict[tuple[str, str], str] = field(default_factory=dict)
-    rates: dict[tuple[tuple[str, str], tuple[str, str]], list[float | None]] = field(default_factory=dict)
+    guids: dict[Place, str] = field(default_factory=dict)
+    rates: dict[tuple[Place, Place], list[float | None]] = field(default_factory=dict)
     slow: list[str] = field(default_factory=list)
     broken: list[int] = field(default_factory=list)
     down: int = 0
@@ -85,7 +70,7 @@ class _Seen:
         return {lid: told.get(lid, f"lid {lid}") for lid in self.described}
 
     def boxes(self, keys: dict[str, str]) -> dict[str, Box]:
-        """Without a block that says what it is, a box is a switch where it has a switch's name or more than two links."""
+        """A box without a block is a switch where it has a switch's name or more than two links."""
         links = Counter(lid for pair in self.rates for lid, _ in pair)
         found = {}
         for lid, description in sorted(self.described.items()):
@@ -95,12 +80,16 @@ class _Seen:
 
 
 def _scan(text: str) -> _Seen:
+    """What each line says. A last line that is none of ours was cut short before it said what it is."""
     seen, kind, described = _Seen(), "", ""
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if block := _BLOCK.fullmatch(stripped):
+    lines = [line.strip() for line in text.splitlines()]
+    for number, line in enumerate(lines, 1):
+        if block := _BLOCK.fullmatch(line):
             kind, described = block[1], block[3]
-        elif ("==(" in stripped or _OWN.match(stripped)) and not _link(seen, kind, described, stripped):
+        elif "==(" in line or _OWN.match(line):
+            if not _link(seen, kind, described, line):
+                seen.broken.append(number)
+        elif line and number == len(lines):
             seen.broken.append(number)
     return seen
 
@@ -118,23 +107,55 @@ def _link(seen: _Seen, kind: str, described: str, line: str) -> bool:
     far = _FAR.match(line, end + 4)
     if far is None:
         return False
-    lid, far_lid = own[3], far[2]
+    lid = own[3]
     seen.described[lid] = own[2] or described or seen.described.get(lid, "")
-    seen.described.setdefault(far_lid, far[4])
     seen.own.add(lid)
-    for which, guid, port in ((lid, own[1], own[4]), (far_lid, far[1], far[3])):
-        if guid and (normal := normal_guid(guid)):
-            seen.guids[which, port] = normal
     if kind:
         (seen.adapters if kind == "CA" else seen.switches).add(lid)
-    ends = ((lid, own[4]), (far_lid, far[3]))
-    if state[3] != "Active":
-        seen.slow.append(f"{seen.described[lid]} port {own[4]}: the link is {state[3]}, not active: left out")
-        return True
-    seen.rates.setdefault((min(ends), max(ends)), []).append(signal_bytes_per_s(state[1], state[2]))
-    could = re.search(r"\( ?Could be ([^)]{1,40})\)", line[far.end() :])
-    if could:
-        seen.slow.append(
-            f"{seen.described[lid]} port {own[4]} to {far[4]}: runs at {state[1]}X {state[2]} Gbps and could be {could[1].strip()}"
-        )
+    _up(seen, own, state, far, line[far.end() :])
     return True
+
+
+def _up(seen: _Seen, own: Words, state: Words, far: Words, rest: str) -> None:
+    """Take a link in that is up: its own end, width and rate, far end, and what follows on the line."""
+    near, other = (own[3], own[4]), (far[2], far[3])
+    seen.described.setdefault(far[2], far[4])
+    for end, guid in ((near, own[1]), (other, far[1])):
+        if guid and (normal := normal_guid(guid)):
+            seen.guids[end] = normal
+    here = f"{seen.described[own[3]]} port {own[4]}"
+    if state[3] != "Active":
+        seen.slow.append(f"{here}: the link is {state[3]}, not active: left out")
+        return
+    ends = min(near, other), max(near, other)
+    seen.rates.setdefault(ends, []).append(signal_bytes_per_s(state[1], state[2]))
+    could = re.search(r"\( ?Could be ([^)]{1,40})\)", rest)
+    if could:
+        best = could[1].strip()
+        seen.slow.append(f"{here} to {far[4]}: runs at {state[1]}X {state[2]} Gbps and could be {best}")
+
+
+def _missing(seen: _Seen) -> list[str]:
+    """What a cut took from the links."""
+    unknown = []
+    if seen.broken:
+        unknown.append(
+            f"{len(seen.broken)} lines cannot be read, the first is line {seen.broken[0]}: "
+            "the text may be cut short, and links be missing"
+        )
+    absent = sorted(seen.described[lid] for lid in set(seen.described) - seen.own)
+    if absent:
+        named = ", ".join(absent[:10])
+        unknown.append(
+            f"{len(absent)} switches or adapters are named by a neighbour but have no block: {named}; "
+            "links between them may be missing"
+        )
+    one_sided = sum(
+        len(rates) == 1 and {lid for lid, _ in ends} <= seen.own for ends, rates in seen.rates.items()
+    )
+    if one_sided:
+        unknown.append(
+            f"{one_sided} links are told by one end only although the other has a block too: "
+            "the text may be cut short"
+        )
+    return unknown

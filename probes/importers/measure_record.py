@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from planner.base import BadInput, parse_json
+from planner.base import parse_json
 from probes.base.facts import MeasureFacts
+from probes.importers.text import utf8_text
 from probes.measure.file import measurement_from_dict
 
 _MARK = b'"moeplan/measure/'
@@ -15,12 +16,10 @@ def recognise(content: bytes, name: str) -> bool:
 
 
 def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
-    """The measurements, each saying when it was taken. BadInput where the file is damaged or of another version."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, measure again"
-        ) from error
+    """The measurements, each saying when it was taken.
+
+    BadInput where the file is damaged or another version's.
+    """
+    text = utf8_text(content, name, " text; the file is damaged, measure again")
     measurement = measurement_from_dict(parse_json(text, name), name)
     return tuple(replace(facts, source=f"{facts.source}, {measurement.taken}") for facts in measurement.facts)

@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from planner.base import BadInput
-from probes.base.facts import MeasureFacts
-from probes.measure.nccl_table import Device, Half, Row, Table, facts_of
+from probes.base.facts import MeasureFacts, noted
+from probes.measure.nccl_facts import facts_of
+from probes.measure.nccl_table import Device, Half, Row, Table
 from probes.measure.nccl_text import tables_of
 
 LARGEST_BYTES = 32 << 20
@@ -19,7 +19,8 @@ _MARKS = (
     b"# Out of bounds values",
 )
 _BARE_ROW = re.compile(
-    rb"\d{4,15} {1,20}\d{1,15} {1,20}(?:float|half|bfloat16|double|int8|uint8|int32) {1,20}(?:none|sum|max|min|prod|avg) {1,20}-1\b"
+    rb"\d{4,15} {1,20}\d{1,15} {1,20}(?:float|half|bfloat16|double|int8|uint8|int32)"
+    rb" {1,20}(?:none|sum|max|min|prod|avg) {1,20}-1\b"
 )
 
 
@@ -40,7 +41,8 @@ def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
     """The runs in the file, in order. BadInput where none of their rows can be used: it says why."""
     if len(content) > LARGEST_BYTES:
         raise BadInput(
-            f"{name}: {len(content):,} bytes are too many for a result of nccl-tests; run it with NCCL_DEBUG=WARN, or cut the log lines out"
+            f"{name}: {len(content):,} bytes are too many for a result of nccl-tests; "
+            "run it with NCCL_DEBUG=WARN, or cut the log lines out"
         )
     text = content.decode("utf-8-sig", errors="replace")
     hint, failures = PurePath(name).name, tuple[str, ...]()
@@ -56,7 +58,7 @@ def read(content: bytes, name: str) -> tuple[MeasureFacts, ...]:
         raise BadInput(
             f"{name}: no row of results can be used ({said}); run the test again and give its whole output"
         )
-    return (replace(usable[0], warnings=(*usable[0].warnings, *lost)), *usable[1:])
+    return (noted(usable[0], warnings=lost), *usable[1:])
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
@@ -64,9 +66,8 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(
-            f"{name}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}); the run may have been cut short"
-        ) from None
+        where = f"{name}: line {error.lineno}, column {error.colno}"
+        raise BadInput(f"{where}: not valid JSON ({error.msg}); the run may have been cut short") from None
     except (ValueError, RecursionError):
         raise BadInput(f"{name}: not JSON as nccl-tests writes it; run the test again with -J") from None
     if not isinstance(data, dict) or not isinstance(data.get("results"), list):
@@ -75,35 +76,39 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _table(data: dict[str, Any], name: str, hint: str) -> Table:
-    warnings = []
-    rows = []
-    for index, entry in enumerate(data["results"]):
-        row = _row(entry, f"results[{index}]")
-        if row is None:
-            warnings.append(f"results[{index}] is incomplete and not used")
-        else:
-            rows.append(row)
-    average = _mapping(data.get("average_bus_bandwidth")).get("bandwidth")
-    if average is None or not data.get("end_time"):
-        warnings.append("the run did not come to its end")
-    if _mapping(data.get("out_of_bounds")).get("okay") in ("false", False):
-        warnings.append(
-            "the run itself says that values arrived wrong; do not plan with it before that is understood"
-        )
-    if any(_sequence(data.get("errors"))):
-        warnings.append("the run reports errors of its own")
+    found = {f"results[{index}]": entry for index, entry in enumerate(data["results"])}
+    rows = {where: _row(entry, where) for where, entry in found.items()}
+    incomplete = [f"{where} is incomplete and not used" for where, row in rows.items() if row is None]
     program = next((PurePath(str(word)).name for word in _sequence(data.get("args"))), None)
-    date = str(data["start_time"])[:10] if re.match(r"\d{4}-\d\d-\d\d", str(data.get("start_time"))) else None
+    devices = _devices(_mapping(data.get("config")))
+    date = re.match(r"\d{4}-\d\d-\d\d", str(data.get("start_time")))
     return Table(
         name,
         hint,
         program,
-        tuple(rows),
-        _devices(_mapping(data.get("config"))),
-        _times(average, 1e9),
-        date,
-        tuple(warnings),
+        rows=tuple(row for row in rows.values() if row is not None),
+        devices=devices,
+        average_busbw_bytes_per_s=_times(_average(data), 1e9),
+        date=date and date[0],
+        warnings=(*incomplete, *_own_doubts(data)),
     )
+
+
+def _average(data: dict[str, Any]) -> Any:
+    return _mapping(data.get("average_bus_bandwidth")).get("bandwidth")
+
+
+def _own_doubts(data: dict[str, Any]) -> list[str]:
+    """What the run says against itself."""
+    doubts = []
+    if _average(data) is None or not data.get("end_time"):
+        doubts.append("the run did not come to its end")
+    if _mapping(data.get("out_of_bounds")).get("okay") in ("false", False):
+        wrong = "the run itself says that values arrived wrong"
+        doubts.append(f"{wrong}; do not plan with it before that is understood")
+    if any(_sequence(data.get("errors"))):
+        doubts.append("the run reports errors of its own")
+    return doubts
 
 
 def _row(entry: Any, where: str) -> Row | None:
@@ -112,19 +117,16 @@ def _row(entry: Any, where: str) -> Row | None:
     size, count = entry.get("size"), entry.get("count")
     if not (_is_count(size) and _is_count(count)):
         return None
-    halves = [
-        _half(_mapping(entry.get(key)), in_place=key == "in_place") for key in ("out_of_place", "in_place")
-    ]
-    found = tuple(half for half in halves if half is not None)
-    return Row(where, size, count, str(entry.get("type")), str(entry.get("redop")), found) if found else None
+    out_of_place = _half(_mapping(entry.get("out_of_place")), in_place=False)
+    in_place = _half(_mapping(entry.get("in_place")), in_place=True)
+    halves = tuple(half for half in (out_of_place, in_place) if half is not None)
+    kind, redop = str(entry.get("type")), str(entry.get("redop"))
+    return Row(where, size, count, kind, redop, halves) if halves else None
 
 
 def _half(entry: dict[str, Any], *, in_place: bool) -> Half | None:
-    seconds, algbw, busbw = (
-        _times(entry.get("time", entry.get("cpu_time")), 1e-6),
-        _times(entry.get("alg_bw"), 1e9),
-        _times(entry.get("bus_bw"), 1e9),
-    )
+    seconds = _times(entry.get("time", entry.get("cpu_time")), 1e-6)
+    algbw, busbw = _times(entry.get("alg_bw"), 1e9), _times(entry.get("bus_bw"), 1e9)
     if seconds is None or algbw is None or busbw is None:
         return None
     wrong = _times(entry.get("nwrong"), 1)
@@ -158,8 +160,5 @@ def _is_count(value: Any) -> bool:
 
 def _times(value: Any, scale: float) -> float | None:
     """A figure in SI, None where there is none."""
-    return (
-        value * scale
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15
-        else None
-    )
+    is_figure = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value * scale if is_figure and 0 <= value < 1e15 else None

@@ -1,7 +1,11 @@
-"""What 'moeplan probe' has written: one host a file. Several files given together are better merged by `probes.record.merge`, which misses absent hosts."""
+"""What 'moeplan probe' has written: one host a file.
+
+Several files given together are better merged by `probes.record.merge`, which misses absent hosts.
+"""
 
 from planner.base import BadInput, parse_json
 from probes.base.facts import HostFacts
+from probes.importers.text import utf8_text
 from probes.record.file import LARGEST_RECORD_BYTES, record_from_dict
 
 _MARK = b'"moeplan/probe/'
@@ -15,13 +19,7 @@ def recognise(content: bytes, name: str) -> bool:
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     """The host, as it was probed. BadInput where the file is damaged or of another version."""
     if len(content) > LARGEST_RECORD_BYTES:
-        raise BadInput(
-            f"{name}: {len(content):,} bytes is more than the {LARGEST_RECORD_BYTES:,} that a probe of one host can have"
-        )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{name}: byte {error.start} is not UTF-8 text; the file is damaged, probe again"
-        ) from error
+        most = f"{LARGEST_RECORD_BYTES:,} that a probe of one host can have"
+        raise BadInput(f"{name}: {len(content):,} bytes is more than the {most}")
+    text = utf8_text(content, name, " text; the file is damaged, probe again")
     return (record_from_dict(parse_json(text, name), name).host,)

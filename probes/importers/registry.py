@@ -1,16 +1,16 @@
 """From files that other tools wrote to facts. One file here for each kind; adding one touches no other.
 
-Every importer has `recognise(content: bytes, name: str) -> bool`, cheap and by content, and `read(content: bytes, name: str) -> tuple[Facts, ...]`, which
-raises BadInput where the content is of its kind but broken beyond use. Other files here are what importers share.
+Every importer has `recognise(content: bytes, name: str) -> bool`, cheap and by content, and `read(content:
+bytes, name: str) -> tuple[Facts, ...]`, which raises BadInput where the content is of its kind but broken
+beyond use. Other files here are what importers share.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from planner.base import BadInput, modules_with, read_bytes
-from probes.base.facts import Facts
+from probes.base.facts import Facts, noted
 
 LARGEST_BYTES = 64 << 20  # a fabric of ten thousand hosts is some 10 MB of text
 
@@ -27,9 +27,8 @@ class Importer(Protocol):
 
 def importers() -> tuple[Importer, ...]:
     """All of them, by name: the order in which they are tried."""
-    return tuple(
-        cast("Importer", module) for module in modules_with("probes.importers", "recognise").values()
-    )
+    found = modules_with("probes.importers", "recognise").values()
+    return tuple(cast("Importer", module) for module in found)
 
 
 def read_file(path: str | Path) -> tuple[Facts, ...]:
@@ -37,19 +36,22 @@ def read_file(path: str | Path) -> tuple[Facts, ...]:
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > LARGEST_BYTES:
         raise BadInput(
-            f"{path}: {size:,} bytes is more than the {LARGEST_BYTES:,} we read; cut out the part that shows the machine"
+            f"{path}: {size:,} bytes is more than the {LARGEST_BYTES:,} we read; "
+            "cut out the part that shows the machine"
         )
     return read_facts(read_bytes(path), str(path))
 
 
 def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
-    """What the content says, by every importer that recognises it: one paste may hold several tools' output. `name` is used in messages.
+    """What the content says, by every importer that recognises it. `name` is used in messages.
 
-    Where one importer fails and another succeeds, the failure becomes a warning.
+    One paste may hold several tools' output. Where one importer fails and another succeeds, the failure
+    becomes a warning.
     """
     if not content.strip():
         raise BadInput(
-            f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: give 'nvidia-smi topo -m' instead"
+            f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: "
+            "give 'nvidia-smi topo -m' instead"
         )
     facts: list[Facts] = []
     failures: list[BadInput] = []
@@ -59,7 +61,7 @@ def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
             facts += read
             failures += failure
     if facts:
-        return (replace(facts[0], warnings=(*facts[0].warnings, *map(str, failures))), *facts[1:])
+        return (noted(facts[0], warnings=map(str, failures)), *facts[1:])
     if failures:
         raise failures[0]
     kinds = ", ".join(short_names(importers()))

@@ -1,19 +1,22 @@
-"""A copy of /sys/class/infiniband, as an archive (.tar, .tar.gz) or a directory: one host's adapters, or several hosts side by side.
+"""A copy of /sys/class/infiniband as .tar, .tar.gz or directory: the adapters of one host or several.
 
-Made with: tar czf host.tar.gz -C / sys/class/infiniband $(cd / && readlink -f sys/class/infiniband/*/device | cut -c2-)
+Made with:
+    devices=$(cd / && readlink -f sys/class/infiniband/*/device | cut -c2-)
+    tar czf host.tar.gz -C / sys/class/infiniband $devices
 """
 
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 from planner.base import BadInput
-from probes.base.facts import HostFacts
+from probes.base.facts import HostFacts, noted
+from probes.host.archive import read_archive
 from probes.host.rdma import CLASS, rdma_facts
-from probes.host.sysfs_tree import Archive, Directory, Tree, entries, read_archive
+from probes.host.sysfs_tree import Archive, Directory, Tree, entries
 
 _PEEK_BYTES = 4 << 20
 _DEEPEST, _MOST_FOLDERS = 5, 20_000
+_CUT = "the archive is cut short: adapters, ports and files may be missing, and every count is a lower bound"
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -36,28 +39,29 @@ def _read_tree(tree: Tree, name: str) -> tuple[HostFacts, ...]:
     places = _places(tree)
     if not places:
         raise BadInput(
-            f"{name}: holds no sys/class/infiniband with devices in it; archive that folder, and the PCI devices its links point to"
+            f"{name}: holds no sys/class/infiniband with devices in it; "
+            "archive that folder, and the PCI devices its links point to"
         )
+    several = len(places) > 1
     facts = []
     for place in places:
-        host = place.removesuffix(CLASS).rstrip("/").removesuffix("sys").rstrip("/") or place
-        found = rdma_facts(
-            tree, place, f"{name}:{place}" if place else name, "imported", host if len(places) > 1 else None
-        )
-        if isinstance(tree, Archive) and tree.cut:
-            found = replace(
-                found,
-                unknown=(
-                    *found.unknown,
-                    "the archive is cut short: adapters, ports and files may be missing, and every count is a lower bound",
-                ),
-            )
-        facts.append(found)
+        source = f"{name}:{place}" if place else name
+        facts.append(rdma_facts(tree, place, source, "imported", _host(place) if several else None))
+    if isinstance(tree, Archive) and tree.cut:
+        return tuple(noted(found, [_CUT]) for found in facts)
     return tuple(facts)
 
 
+def _host(place: str) -> str:
+    """The folder that holds this host's sys."""
+    return place.removesuffix(CLASS).rstrip("/").removesuffix("sys").rstrip("/") or place
+
+
 def _places(tree: Tree) -> list[str]:
-    """Folders whose entries are RDMA devices, in order; not below one another, and not the devices' own places in the PCI tree."""
+    """Folders whose entries are RDMA devices, in order.
+
+    Not below one another, and not the devices' own places in the PCI tree.
+    """
     found: list[str] = []
     todo = [("", 0)]
     for visited, (folder, depth) in enumerate(todo):  # grows as it goes: breadth first
@@ -67,11 +71,8 @@ def _places(tree: Tree) -> list[str]:
         if any(entries(tree, f"{path}/ports") for path in inside) or (inside and folder.endswith(CLASS)):
             found.append(folder)
         elif depth < _DEEPEST:
-            todo += [
-                (path, depth + 1)
-                for path in inside
-                if tree.link(path) is None and not path.endswith("devices")
-            ]
+            real = [path for path in inside if tree.link(path) is None and not path.endswith("devices")]
+            todo += [(path, depth + 1) for path in real]
     return sorted(found)
 
 

@@ -1,23 +1,24 @@
-"""NVIDIA topograph: its cluster models (YAML: switches, blocks, nodes) and the JSON its graph engine writes (instances with their switches, closest first)."""
+"""NVIDIA topograph: its cluster models (YAML) and the JSON that its graph engine writes.
+
+A model has switches, blocks and nodes; a graph has instances with their switches, closest first.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from planner.base import BadInput, parse_json, parse_yaml
+from planner.base import BadInput, parse_json
 from probes.base.facts import FabricFacts
 from probes.fabric.hostlist import LARGEST_LIST, expand_hosts
 from probes.fabric.switch_chains import chain_facts
-from probes.fabric.switch_tree import tree_facts
+from probes.fabric.switch_tree import Tree, tree_facts
+from probes.importers.text import utf8_text, yaml_value
 
-LARGEST_YAML_BYTES = 4 << 20
 _YAML = re.compile(rb"^switches:[ \t]{0,9}\r?$", re.MULTILINE)
 _YAML_HOSTS = re.compile(rb"^(?:blocks|nodes|capacity_blocks):|^[ \t]{1,20}nodes:", re.MULTILINE)
-_DOMAIN = (
-    "/domain",
-    "/level-0",
-    "/accelerator",
-)  # how the label of an NVLink domain ends, in the versions seen
+# how the label of an NVLink domain ends, in the versions seen
+_DOMAIN = ("/domain", "/level-0", "/accelerator")
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -29,17 +30,10 @@ def recognise(content: bytes, name: str) -> bool:
 
 def read(content: bytes, name: str) -> tuple[FabricFacts, ...]:
     """One value; its blocks are the NVLink domains (accelerator domains) that the source names."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{name}: byte {error.start} is not UTF-8 text") from error
+    text = utf8_text(content, name)
     if text.lstrip()[:1] == "{":
         return (_read_graph(text, name),)
-    if len(text) > LARGEST_YAML_BYTES:
-        raise BadInput(
-            f"{name}: {len(text):,} characters of YAML are more than the {LARGEST_YAML_BYTES:,} we read"
-        )
-    return (_read_model(parse_yaml(text, name), name),)
+    return (_read_model(yaml_value(text, name), name),)
 
 
 def _read_graph(text: str, name: str) -> FabricFacts:
@@ -63,50 +57,62 @@ def _read_graph(text: str, name: str) -> FabricFacts:
 def _read_model(model: Any, name: str) -> FabricFacts:
     if not isinstance(model, dict):
         raise BadInput(f"{name}: expected a mapping with 'switches'; got {type(model).__name__}")
-    children: dict[str, list[str]] = {}
-    hosts: dict[str, list[str]] = {}
-    groups: dict[str, tuple[str, list[str]]] = {}  # capacity block: its domain and hosts
-    blocks: dict[str, list[str]] = {}
-    budget = _Budget()
+    found = _Found(name)
     for block, value in _entries(model, "capacity_blocks", name):
-        inside = budget.expand(value.get("nodes"), f"{name}: capacity block {block}")
-        nvlink = value.get("nvlink")
-        groups[block] = (nvlink if isinstance(nvlink, str) else "", inside)
-        if groups[block][0]:
-            blocks.setdefault(groups[block][0], []).extend(inside)
+        found.capacity_block(block, value)
     for switch, value in _entries(model, "switches", name):
-        where = f"{name}: switch {switch}"
-        children[switch] = budget.expand(value.get("switches"), where)
-        hosts[switch] = budget.expand(value.get("nodes"), where)
-        for group in budget.expand(value.get("capacity_blocks"), where):
-            hosts[switch] += groups.get(group, ("", []))[1]
+        found.switch(switch, value)
     for number, block in enumerate(_list(model, "blocks", name)):
-        where = f"{name}: block {number}"
+        found.block(block, f"{name}: block {number}")
+    for host, value in _entries(model, "nodes", name):
+        found.node(host, value)
+    if not any(found.hosts.values()):
+        raise BadInput(f"{name}: no switch has hosts; 'blocks' or 'nodes' name them")
+    leaves = {leaf: below for leaf, below in found.hosts.items() if below}
+    return tree_facts(Tree(found.children, leaves, found.blocks), name, "topograph-model")
+
+
+@dataclass
+class _Found:
+    """What a model's entries said; `left` is how many names the file may still bring."""
+
+    name: str
+    children: dict[str, list[str]] = field(default_factory=dict)
+    hosts: dict[str, list[str]] = field(default_factory=dict)
+    blocks: dict[str, list[str]] = field(default_factory=dict)
+    capacity: dict[str, list[str]] = field(default_factory=dict)  # capacity block -> its hosts
+    left: int = LARGEST_LIST
+
+    def capacity_block(self, block: str, value: Mapping[str, Any]) -> None:
+        inside = self.capacity[block] = self.expand(
+            value.get("nodes"), f"{self.name}: capacity block {block}"
+        )
+        nvlink = value.get("nvlink")
+        if isinstance(nvlink, str) and nvlink:
+            self.blocks.setdefault(nvlink, []).extend(inside)
+
+    def switch(self, switch: str, value: Mapping[str, Any]) -> None:
+        where = f"{self.name}: switch {switch}"
+        self.children[switch] = self.expand(value.get("switches"), where)
+        self.hosts[switch] = self.expand(value.get("nodes"), where)
+        for block in self.expand(value.get("capacity_blocks"), where):
+            self.hosts[switch] += self.capacity.get(block, [])
+
+    def block(self, block: Any, where: str) -> None:
         leaf = block.get("switch") if isinstance(block, dict) else None
         if not isinstance(leaf, str):
             raise BadInput(f"{where}: 'switch' is {leaf!r}; expected the name of the leaf it hangs on")
-        inside = budget.expand(block.get("nodes"), where)
-        hosts.setdefault(leaf, []).extend(inside)
+        inside = self.expand(block.get("nodes"), where)
+        self.hosts.setdefault(leaf, []).extend(inside)
         domain = _domain(block.get("annotations") or block.get("labels"), where)
         if domain:
-            blocks.setdefault(domain, []).extend(inside)
-    for host, value in _entries(model, "nodes", name):
+            self.blocks.setdefault(domain, []).extend(inside)
+
+    def node(self, host: str, value: Mapping[str, Any]) -> None:
         attributes = value.get("attributes")
         nvlink = attributes.get("nvlink") if isinstance(attributes, dict) else None
-        if isinstance(nvlink, str) and host not in blocks.setdefault(nvlink, []):
-            blocks[nvlink].append(host)
-    if not any(hosts.values()):
-        raise BadInput(f"{name}: no switch has hosts; 'blocks' or 'nodes' name them")
-    return tree_facts(
-        children, {leaf: below for leaf, below in hosts.items() if below}, blocks, name, "topograph-model"
-    )
-
-
-class _Budget:
-    """Expands host lists until there are too many names in one file."""
-
-    def __init__(self) -> None:
-        self.left = LARGEST_LIST
+        if isinstance(nvlink, str) and host not in self.blocks.setdefault(nvlink, []):
+            self.blocks[nvlink].append(host)
 
     def expand(self, value: Any, where: str) -> list[str]:
         if value is None:
@@ -135,18 +141,16 @@ def _list(model: Mapping[str, Any], key: str, name: str) -> list[Any]:
 def _entries(model: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Name and fields of each entry: a mapping by name, or (older models) a list with 'name' in each."""
     value = model.get(key) or {}
-    pairs = (
-        [(entry.get("name"), entry) if isinstance(entry, dict) else (None, entry) for entry in value]
-        if isinstance(value, list)
-        else None
-    )
-    for entry_name, fields in (
-        pairs if pairs is not None else (value.items() if isinstance(value, dict) else [(None, value)])
-    ):
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = [(entry.get("name") if isinstance(entry, dict) else None, entry) for entry in value]
+    else:
+        pairs = [(None, value)]
+    for entry_name, fields in pairs:
         if not isinstance(entry_name, str) or not isinstance(fields or {}, dict):
-            raise BadInput(
-                f"{name}: '{key}' has the entry {str(entry_name)[:40]!r}; expected a name with a mapping"
-            )
+            entry = str(entry_name)[:40]
+            raise BadInput(f"{name}: '{key}' has the entry {entry!r}; expected a name with a mapping")
         yield entry_name, fields or {}
 
 
@@ -155,11 +159,5 @@ def _domain(labels: Any, where: str) -> str | None:
         return None
     if not isinstance(labels, dict):
         raise BadInput(f"{where}: labels are {str(labels)[:40]!r}; expected a mapping")
-    return next(
-        (
-            value
-            for key, value in labels.items()
-            if str(key).endswith(_DOMAIN) and isinstance(value, str) and value
-        ),
-        None,
-    )
+    told = (value for key, value in labels.items() if str(key).endswith(_DOMAIN))
+    return next((value for value in told if isinstance(value, str) and value), None)

@@ -1,13 +1,18 @@
-"""Which NICs carry a GPU's traffic: the nearest ones that are up and of the fabric. Pools of GPUs and NICs as the planner wants them."""
+"""Which NICs carry a GPU's traffic: the nearest ones that are up and of the fabric.
+
+Pools of GPUs and NICs as the planner wants them.
+"""
 
 from collections.abc import Sequence
 
 from planner.base import Evidence, Rate, human_bandwidth
 from planner.topology import Nic
 from probes.base.facts import PATHS
-from probes.machine.merge_hosts import Host, Notes
+from probes.machine.host import Host, Notes
 from probes.machine.nvlink_domains import components
 
+Uses = dict[int, tuple[int, ...]]  # the NICs of each GPU that has any
+Pool = tuple[tuple[int, ...], tuple[int, ...]]  # GPUs, and the NICs that they share
 _STATED = Evidence("assumed", "stated by the user (--nic)")
 ONE_SOCKET = PATHS[:4]  # SYS crosses sockets: no GPU's own NIC
 
@@ -18,7 +23,10 @@ def is_usable(host: Host, nic: int) -> bool:
 
 
 def affinity(host: Host) -> dict[int, tuple[int, ...] | None]:
-    """For each GPU its nearest usable NICs by path class, none where all are across sockets; None where its paths are not known."""
+    """For each GPU its nearest usable NICs by path class, none where all are across sockets.
+
+    None where its paths are not known.
+    """
     nearest: dict[int, tuple[int, ...] | None] = {}
     usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
     shown = [nic for nic in usable if any((gpu, nic) in host.nic_paths for gpu in range(len(host.gpus)))]
@@ -36,56 +44,68 @@ def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> 
     usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
     left_out = [host.nics[nic].name for nic in range(len(host.nics)) if nic not in usable]
     if left_out:
-        notes.warnings.append(
-            f"{host.title}: not planned with, being down, virtual or not of the fabric: {_some(left_out)}"
-        )
+        why = "being down, virtual or not of the fabric"
+        notes.warnings.append(f"{host.title}: not planned with, {why}: {_some(left_out)}")
     uses = _of_gpus(host, usable, notes)
     if uses is None:
-        return f"{host.title}: which NICs are near which GPU is not known; add the whole output of 'nvidia-smi topo -m'"
+        unknown = f"{host.title}: which NICs are near which GPU is not known"
+        return f"{unknown}; add the whole output of 'nvidia-smi topo -m'"
     pools = _pools(uses, len(host.gpus))
-    mixed = [gpu for gpus, nics in pools for gpu in gpus if len(uses[gpu]) < len(nics)]
-    if mixed:
-        notes.warnings.append(
-            f"{host.title}: GPUs near different but overlapping NICs ({_some(mixed)} and others) are planned as sharing all of them"
-        )
-    idle = [host.nics[nic].name for nic in usable if not any(nic in nics for _, nics in pools)]
-    if idle:
-        notes.warnings.append(
-            f"{host.title}: not planned with, being the nearest of no GPU (storage or management?): {_some(idle)}"
-        )
+    _tell_sharing(host, uses, pools, usable, notes)
     found: list[Nic] = []
     for rail, (gpus, nics) in enumerate(pools):
         for nic in _fastest(host, nics, notes):
-            rate = _rate(host, nic, stated_bytes_per_s)
+            rate, fact = _rate(host, nic, stated_bytes_per_s), host.nics[nic]
             if rate is None:
-                name = host.nics[nic].name
-                return f"{host.title}: the rate of {name} is in no source; give it, as in --nic 400G, or add 'ibstat' of the host"
-            found.append(Nic(rate, gpus, rail, host.nics[nic].device or host.nics[nic].name))
-    hosted = [
-        host.nics[nic].name
-        for nic in usable
-        if host.nics[nic].gpudirect is False and any(nic in nics for _, nics in pools)
-    ]
-    if hosted:
-        notes.warnings.append(
-            f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: traffic goes through host memory, at half the rate or less; measure it"
-        )
-    told = next((nic for nic in found if nic.rate.evidence.source != _STATED.source), None)
-    if (
-        told
-        and stated_bytes_per_s is not None
-        and abs(told.rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s
-    ):
-        both = f"{human_bandwidth(told.rate.bytes_per_s)} by {told.rate.evidence.source}, {human_bandwidth(stated_bytes_per_s)} by --nic"
-        notes.warnings.append(
-            f"{host.title}: NIC {told.name} runs at {both}; where a source tells the rate it is used"
-        )
+                unknown = f"{host.title}: the rate of {fact.name} is in no source"
+                return f"{unknown}; give it, as in --nic 400G, or add 'ibstat' of the host"
+            found.append(Nic(rate, gpus, rail, fact.device or fact.name))
+    _tell_hosted(host, [nic for nic in usable if _serves(nic, pools)], notes)
+    _compare_rate(host, found, stated_bytes_per_s, notes)
     return tuple(found)
 
 
-def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> dict[int, tuple[int, ...]] | None:
-    """NICs of each GPU: by path; where all paths cross sockets (NICs on the CPU of Grace machines) by NUMA node; else those of all. None: not known."""
-    uses: dict[int, tuple[int, ...]] = {}
+def _serves(nic: int, pools: Sequence[Pool]) -> bool:
+    return any(nic in nics for _, nics in pools)
+
+
+def _tell_sharing(host: Host, uses: Uses, pools: Sequence[Pool], usable: Sequence[int], notes: Notes) -> None:
+    """Say which GPUs are given more NICs than their nearest, and which NICs are given to none."""
+    mixed = [gpu for gpus, nics in pools for gpu in gpus if len(uses[gpu]) < len(nics)]
+    if mixed:
+        which = f"GPUs near different but overlapping NICs ({_some(mixed)} and others)"
+        notes.warnings.append(f"{host.title}: {which} are planned as sharing all of them")
+    idle = [host.nics[nic].name for nic in usable if not _serves(nic, pools)]
+    if idle:
+        why = "being the nearest of no GPU (storage or management?)"
+        notes.warnings.append(f"{host.title}: not planned with, {why}: {_some(idle)}")
+
+
+def _tell_hosted(host: Host, planned: Sequence[int], notes: Notes) -> None:
+    hosted = [host.nics[nic].name for nic in planned if host.nics[nic].gpudirect is False]
+    if hosted:
+        slow = "traffic goes through host memory, at half the rate or less; measure it"
+        notes.warnings.append(f"{host.title}: no GPUDirect RDMA on {_some(hosted)}: {slow}")
+
+
+def _compare_rate(host: Host, found: Sequence[Nic], stated_bytes_per_s: float | None, notes: Notes) -> None:
+    told = next((nic for nic in found if nic.rate.evidence.source != _STATED.source), None)
+    if told is None or stated_bytes_per_s is None:
+        return
+    rate = told.rate
+    if abs(rate.bytes_per_s - stated_bytes_per_s) > 0.02 * stated_bytes_per_s:
+        read = f"{human_bandwidth(rate.bytes_per_s)} by {rate.evidence.source}"
+        both = f"{read}, {human_bandwidth(stated_bytes_per_s)} by --nic"
+        used = "where a source tells the rate it is used"
+        notes.warnings.append(f"{host.title}: NIC {told.name} runs at {both}; {used}")
+
+
+def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> Uses | None:
+    """NICs of each GPU. None: not known.
+
+    By path; where all paths cross sockets (NICs on the CPU of Grace machines) by NUMA node; else all of them.
+    """
+    uses: Uses = {}
     by_numa = []
     for gpu, near in affinity(host).items():
         numa = host.gpus[gpu].numa
@@ -98,24 +118,29 @@ def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> dict[int, tuple
         elif near is None:
             return None
     if by_numa:
+        why = "as no path within a socket is shown"
         notes.warnings.append(
-            f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, as no path within a socket is shown"
+            f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, {why}"
         )
+    return uses | (_of_far_gpus(host, uses, notes) if usable else {})
+
+
+def _of_far_gpus(host: Host, uses: Uses, notes: Notes) -> Uses:
+    """NICs of GPUs that have none on their socket: those of all others, where these share one pool."""
     far = [gpu for gpu in range(len(host.gpus)) if gpu not in uses]
+    if not far:
+        return {}
+    none = f"{host.title}: GPU {_some(far)} has no NIC on its socket"
     pools = _pools(uses, len(host.gpus))
-    if usable and far and len(pools) == 1:
-        uses |= dict.fromkeys(far, pools[0][1])
-        notes.warnings.append(
-            f"{host.title}: GPU {_some(far)} has no NIC on its socket and is taken to use {_some([host.nics[n].name for n in pools[0][1]])}"
-        )
-    elif usable and far:
-        notes.unknown.append(
-            f"{host.title}: GPU {_some(far)} has no NIC on its socket; which NIC it uses for other hosts is not known"
-        )
-    return uses
+    if len(pools) != 1:
+        notes.unknown.append(f"{none}; which NIC it uses for other hosts is not known")
+        return {}
+    ((_, nics),) = pools
+    notes.warnings.append(f"{none} and is taken to use {_some([host.nics[nic].name for nic in nics])}")
+    return dict.fromkeys(far, nics)
 
 
-def _pools(uses: dict[int, tuple[int, ...]], gpu_count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _pools(uses: Uses, gpu_count: int) -> list[Pool]:
     """GPUs that share a NIC form one pool with all their NICs, ordered by first GPU."""
     pairs = [(a, b) for a in uses for b in uses if a < b and set(uses[a]) & set(uses[b])]
     groups = [tuple(gpu for gpu in group if gpu in uses) for group in components(gpu_count, pairs)]
@@ -131,9 +156,8 @@ def _fastest(host: Host, nics: Sequence[int], notes: Notes) -> list[int]:
     rates = {nic: host.nics[nic].rate_bytes_per_s or 0.0 for nic in nics}
     slow = [host.nics[nic].name for nic, rate in rates.items() if 0 < rate < max(rates.values())]
     if slow:
-        notes.warnings.append(
-            f"{host.title}: not planned with, being slower than others at the same GPU: {_some(slow)}"
-        )
+        why = "being slower than others at the same GPU"
+        notes.warnings.append(f"{host.title}: not planned with, {why}: {_some(slow)}")
     return [nic for nic, rate in rates.items() if not 0 < rate < max(rates.values())]
 
 

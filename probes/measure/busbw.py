@@ -1,20 +1,21 @@
-"""What a collective benchmark's figures mean for the links: busbw, the bytes that each GPU sends, and where they go. Pure.
+"""What a collective benchmark's figures mean for the links. Pure.
 
-In an all-to-all over n ranks of `size` bytes each rank keeps size/n and sends size/n to each other: size·(n-1)/n in all, which busbw counts. Of that,
-on N hosts of G ranks, size·(G-1)/n stays inside the host and size·(N-1)/N leaves it. So a busbw above the NIC's rate is no contradiction.
+That is busbw, the bytes that each GPU sends, and where they go. In an all-to-all over n ranks of `size` bytes
+each rank keeps size/n and sends size/n to each other: size·(n-1)/n in all, which busbw counts. Of that, on N
+hosts of G ranks, size·(G-1)/n stays inside the host and size·(N-1)/N leaves it. So a busbw above the NIC's
+rate is no contradiction.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from planner.base import BadInput, human_bandwidth, human_bytes, human_seconds
 from probes.base.facts import MeasureFacts, Sample
 
 SENTENCE = (
-    "busbw counts every byte a GPU sends, over NVLink and NIC together, so between hosts it is not the rate of a NIC; "
+    "busbw counts every byte a GPU sends, over NVLink and NIC together, "
+    "so between hosts it is not the rate of a NIC; "
     "the per-GPU columns say what really went each way."
 )
 
@@ -31,7 +32,8 @@ def _once(ranks: int) -> float:
     return 1.0 if ranks > 1 else 0.0
 
 
-# busbw / algbw, as nccl-tests defines it: for rings the bytes that each rank sends for each byte of `size` (for in-network reduction fewer are sent)
+# busbw / algbw, as nccl-tests defines it: for rings the bytes that each rank sends for each byte of `size`
+# (for in-network reduction fewer are sent)
 _FACTORS: Mapping[str, Callable[[int], float]] = {
     "alltoall": _all_but_own,
     "allgather": _all_but_own,
@@ -58,21 +60,20 @@ def bus_factor(collective: str, ranks: int) -> float | None:
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the `size` of an all-to-all, the parts that each rank sends to ranks of its own host and to other hosts."""
+    """The parts of an all-to-all's `size` that each rank sends to ranks of its own host and of others."""
 
     inside: float
     between: float
 
 
 def host_shares(facts: MeasureFacts) -> Shares | None:
-    """None where it is no all-to-all, or the hosts of its ranks are not known or not alike, or a domain spans hosts."""
+    """None where it is no all-to-all, or the hosts of its ranks are not known or not alike.
+
+    Nor is there any where a domain spans hosts.
+    """
     per_host = set(Counter(facts.hosts).values())
-    if (
-        facts.collective != "alltoall"
-        or facts.ranks < 2
-        or len(facts.hosts) != facts.ranks
-        or len(per_host) != 1
-    ):
+    hosts_known = len(facts.hosts) == facts.ranks and len(per_host) == 1
+    if facts.collective != "alltoall" or facts.ranks < 2 or not hosts_known:
         return None
     ranks, here = facts.ranks // facts.groups, min(per_host)
     if (facts.scope == "all" and facts.groups > 1) or (facts.scope == "domain" and here % ranks):
@@ -82,26 +83,21 @@ def host_shares(facts: MeasureFacts) -> Shares | None:
 
 
 def rows(facts: MeasureFacts) -> list[tuple[str, ...]]:
-    """A table with its header: size, time, busbw, and per GPU what it sent in all, to its own host and to other hosts ('?' where hosts are not known)."""
+    """A table with its header: size, time, busbw, and what each GPU sent.
+
+    That is in all, to its own host and to other hosts ('?' where hosts are not known).
+    """
+    header = ("size", "time", "busbw", "sent per GPU", "within its host", "to other hosts")
     shares = host_shares(facts)
-    table: list[tuple[str, ...]] = [
-        ("size", "time", "busbw", "sent per GPU", "within its host", "to other hosts")
-    ]
-    for sample in out_of_place(facts):
-        parts = (
-            ("?", "?") if shares is None else (_rate(sample, shares.inside), _rate(sample, shares.between))
-        )
-        total = human_bandwidth(sample.wire_bytes_per_s)
-        table.append(
-            (
-                human_bytes(sample.size_bytes),
-                human_seconds(sample.seconds),
-                human_bandwidth(sample.busbw_bytes_per_s),
-                total,
-                *parts,
-            )
-        )
-    return table
+    return [header, *(_row(sample, shares) for sample in out_of_place(facts))]
+
+
+def _row(sample: Sample, shares: Shares | None) -> tuple[str, ...]:
+    size, taken = human_bytes(sample.size_bytes), human_seconds(sample.seconds)
+    busbw, sent = human_bandwidth(sample.busbw_bytes_per_s), human_bandwidth(sample.wire_bytes_per_s)
+    if shares is None:
+        return size, taken, busbw, sent, "?", "?"
+    return size, taken, busbw, sent, _rate(sample, shares.inside), _rate(sample, shares.between)
 
 
 def _rate(sample: Sample, share: float) -> str:
@@ -110,30 +106,19 @@ def _rate(sample: Sample, share: float) -> str:
 
 def out_of_place(facts: MeasureFacts) -> tuple[Sample, ...]:
     """The samples that are like an expert dispatch: from one buffer into another, by size."""
-    return tuple(
-        sorted(
-            (sample for sample in facts.samples if not sample.in_place),
-            key=lambda sample: (sample.size_bytes, sample.seconds),
-        )
-    )
+    samples = [sample for sample in facts.samples if not sample.in_place]
+    return tuple(sorted(samples, key=lambda sample: (sample.size_bytes, sample.seconds)))
 
 
 def bisection_bytes_per_s(facts: MeasureFacts) -> float:
-    """Bytes that crossed between the two halves of an all-to-all of all ranks, per second and direction, at the size where that was fastest.
+    """Bytes that crossed between the two halves of an all-to-all of all ranks, per second and direction.
 
-    Each of the h ranks of one half sends size/n to each of the n-h of the other. What the links could carry may be more: this much is proven.
+    It is of the size where that was fastest. Each of the h ranks of one half sends size/n to each of the n-h
+    of the other. What the links could carry may be more: this much is proven.
     """
     samples = out_of_place(facts)
     if facts.collective != "alltoall" or facts.groups != 1 or facts.ranks < 2 or not samples:
-        raise BadInput(
-            f"{facts.source}: the bisection is measured by an all-to-all over all ranks; this is {facts.groups} x {facts.collective}"
-        )
-    half = facts.ranks // 2
-    return float(
-        np.max(
-            [
-                sample.size_bytes * half * (facts.ranks - half) / facts.ranks / sample.seconds
-                for sample in samples
-            ]
-        )
-    )
+        needed = "the bisection is measured by an all-to-all over all ranks"
+        raise BadInput(f"{facts.source}: {needed}; this is {facts.groups} x {facts.collective}")
+    ranks, half = facts.ranks, facts.ranks // 2
+    return max(sample.size_bytes * half * (ranks - half) / ranks / sample.seconds for sample in samples)

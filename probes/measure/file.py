@@ -1,4 +1,7 @@
-"""Measurements as a file: JSON, schema 'moeplan/measure/1'. An importer reads it back, so a cluster can be measured once and planned for often."""
+"""Measurements as a file: JSON, schema 'moeplan/measure/1'.
+
+An importer reads it back, so a cluster can be measured once and planned for often.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ def measurement_from_dict(value: Any, where: str) -> Measurement:
     check_keys(value, where, {"schema": str, "taken": str, "facts": list})
     if value["schema"] != SCHEMA:
         raise BadInput(
-            f"{where}: its schema is {value['schema'][:40]!r}, expected {SCHEMA!r}; measure again with this version"
+            f"{where}: its schema is {value['schema'][:40]!r}, expected {SCHEMA!r}; "
+            "measure again with this version"
         )
     return from_plain(Measurement, {key: entry for key, entry in value.items() if key != "schema"}, where)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planner.base import BadInput
 from probes.base.command import Output, run
-from probes.nvml.decode import Raw, error_text
+from probes.nvml.codes import Raw, error_text
 
 WORKER = Path(__file__).with_name("worker.py")
 NVML_TIMEOUT_SECONDS = 20.0
@@ -19,7 +19,10 @@ DONE: Raw = {"done": True}
 
 @dataclass(frozen=True)
 class NvmlAnswers:
-    """Raw answers: `gpus` in NVML's order, those that could not be asked with 'sick'; `pairs` of them; `warnings` about the asking itself."""
+    """Raw answers: `gpus` in NVML's order, those that could not be asked with 'sick'; `pairs` of them.
+
+    `warnings` are about the asking itself.
+    """
 
     driver: str | None
     gpus: tuple[Raw, ...]
@@ -36,14 +39,17 @@ class NvmlUnusableError(BadInput):
 
 
 def ask_nvml(timeout_seconds: float = NVML_TIMEOUT_SECONDS) -> NvmlAnswers:
-    """Every GPU's answers. A GPU that hangs or crashes NVML is left out and named; NvmlUnusableError or BadInput where nothing can be asked."""
+    """Every GPU's answers. A GPU that hangs or crashes NVML is left out and named.
+
+    NvmlUnusableError or BadInput where nothing can be asked.
+    """
     sick: dict[int, str] = {}
     while True:
         output = run([sys.executable, str(WORKER), *map(str, sick)], timeout_seconds)
         lines = _lines(output)
-        failed = next((line for line in lines if "failed" in line), None)
-        if failed is not None:
-            raise NvmlUnusableError(failed["code"])
+        for line in lines:
+            if "failed" in line:
+                raise NvmlUnusableError(line["code"])
         asked = next(
             (line["asking"] for line in reversed(lines) if "asking" in line),
             "the start of the process that asks it",
@@ -54,7 +60,8 @@ def ask_nvml(timeout_seconds: float = NVML_TIMEOUT_SECONDS) -> NvmlAnswers:
         if not asked.startswith("GPU ") or len(sick) == MOST_SICK_GPUS:
             before = f" (and before at GPU {', '.join(map(str, sick))})" if sick else ""
             raise BadInput(
-                f"NVML {how} at {asked}{before}: a GPU may be hung; look for 'Xid' in dmesg, and note that nvidia-smi would hang as well"
+                f"NVML {how} at {asked}{before}: a GPU may be hung; "
+                "look for 'Xid' in dmesg, and note that nvidia-smi would hang as well"
             )
         sick[int(asked.removeprefix("GPU "))] = f"NVML {how} when asked about it: the GPU may be hung"
 
@@ -78,11 +85,6 @@ def _answers(lines: Sequence[Raw], sick: Mapping[int, str], how: str | None) -> 
     gpus = {index: {"index": index, "errors": {}, "sick": why} for index, why in sick.items()}
     gpus |= {line["gpu"]["index"]: line["gpu"] for line in lines if "gpu" in line}
     pairs: list[Raw] = next((line["pairs"] for line in lines if "pairs" in line), [])
-    warnings = (
-        (f"NVML {how} at pairs of GPUs: PCIe distances and peer access between GPUs are not known",)
-        if how
-        else ()
-    )
-    return NvmlAnswers(
-        head["driver"], tuple(gpus[index] for index in range(head["count"])), tuple(pairs), warnings
-    )
+    in_order = tuple(gpus[index] for index in range(head["count"]))
+    stopped = f"NVML {how} at pairs of GPUs: PCIe distances and peer access between GPUs are not known"
+    return NvmlAnswers(head["driver"], in_order, tuple(pairs), (stopped,) if how else ())

@@ -1,13 +1,15 @@
-"""The process that asks NVML, apart from ours: a sick GPU may hang or crash it. Run as `python -m probes.nvml.worker [GPU to leave out ...]`.
+"""The process that asks NVML, apart from ours: a sick GPU may hang or crash it.
 
-Prints one JSON object a line, each as soon as it is known, so that what was answered before a hang is kept:
+Run as `python -m probes.nvml.worker [GPU to leave out ...]`. Prints one JSON object a line, each as soon as
+it is known, so that what was answered before a hang is kept:
     {"asking": "GPU 3"}                        what the next lines wait for
     {"failed": "nvmlInit", "code": 18}         NVML cannot be used at all; nothing follows
     {"driver": "570.86", "count": 8}
-    {"gpu": {"index": 3, "name": ..., "links": [...], "errors": {"mig": 3}}}     raw answers; `errors` holds NVML's code of each question it refused
+    {"gpu": {"index": 3, "name": ..., "links": [...], "errors": {"mig": 3}}}     raw answers
     {"pairs": [{"gpus": [0, 1], "ancestor": 10, "p2p_read": 0, "p2p_nvlink": 0}, ...]}
     {"done": true}
-Nothing is decoded here: `probes.nvml.decode` does that, tested without NVML.
+`errors` holds NVML's code of each question it refused. Nothing is decoded here: `probes.nvml.decode` does,
+tested without NVML.
 """
 
 import ctypes
@@ -24,6 +26,7 @@ UNREADABLE = -1  # in place of an NVML code: an answer that is not text
 LOST = (4, 15, 16)  # no permission, GPU is lost, reset required: nothing else can be asked of this GPU
 FIELD_LINK_COUNT, FIELD_LINK_SPEED, FIELD_LINK_STATE = 91, 164, 165
 LINK_P2P = 0  # pynvml's own name for capability 0 of P2P status is a tuple, so numbers are written out
+OLDER_DRIVER = (2, 13, 25)  # invalid argument, no such function, no such version
 Answers = dict[str, Any]
 
 
@@ -58,7 +61,10 @@ def asking(what: str) -> None:
 
 
 def ask(errors: dict[str, int], name: str, question: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or None with NVML's code in `errors`. Any NVML call may say: lost, not supported, not in this driver."""
+    """The answer, or None with NVML's code in `errors`.
+
+    Any NVML call may say: lost, not supported, not in this driver.
+    """
     try:
         return question(*arguments)
     except pynvml.NVMLError as error:
@@ -74,7 +80,19 @@ def ask_gpu(index: int, handles: dict[int, Any]) -> Answers:
     handle = ask(errors, "handle", pynvml.nvmlDeviceGetHandleByIndex, index)
     if handle is None:
         return gpu
-    questions: dict[str, Callable[[], Any]] = {
+    for name, question in questions(handle).items():
+        answer = ask(errors, name, question)
+        if answer is not None:
+            gpu[name] = answer
+        if errors.get(name) in LOST:
+            return gpu
+    gpu["links"] = links(handle, gpu.get("link_count"), errors)
+    handles[index] = handle
+    return gpu
+
+
+def questions(handle: Any) -> dict[str, Callable[[], Any]]:
+    return {
         "name": lambda: pynvml.nvmlDeviceGetName(handle),
         "uuid": lambda: pynvml.nvmlDeviceGetUUID(handle),
         "pci": lambda: pci_address(pynvml.nvmlDeviceGetPciInfo(handle)),
@@ -89,15 +107,6 @@ def ask_gpu(index: int, handles: dict[int, Any]) -> Answers:
         "link_count": lambda: field(handle, FIELD_LINK_COUNT),
         "fabric": lambda: fabric(handle),
     }
-    for name, question in questions.items():
-        answer = ask(errors, name, question)
-        if answer is not None:
-            gpu[name] = answer
-        if errors.get(name) in LOST:
-            return gpu
-    gpu["links"] = links(handle, gpu.get("link_count"), errors)
-    handles[index] = handle
-    return gpu
 
 
 def pci_address(info: Any) -> str:
@@ -127,7 +136,7 @@ def field(handle: Any, number: int, scope: int = 0) -> int:
 
 
 def fabric(handle: Any) -> Answers:
-    """The fabric registration in the newest of three versions that this driver knows. `state` is one byte in C, and what follows it is noise."""
+    """The fabric registration in the newest of three versions that this driver knows."""
     for version, kind, call in (
         (3, pynvml.c_nvmlGpuFabricInfo_v3_t, pynvml.nvmlDeviceGetGpuFabricInfoV),
         (2, pynvml.c_nvmlGpuFabricInfo_v2_t, pynvml.nvmlDeviceGetGpuFabricInfoV),
@@ -137,26 +146,31 @@ def fabric(handle: Any) -> Answers:
         try:
             call(handle, ctypes.byref(info))
         except pynvml.NVMLError as error:
-            if version > 1 and error.value in (
-                2,
-                13,
-                25,
-            ):  # invalid argument, no such function, no such version: an older driver
+            if version > 1 and error.value in OLDER_DRIVER:
                 continue
             raise
-        known = {
-            "uuid": bytes(info.clusterUuid).hex(),
-            "clique": info.cliqueId,
-            "state": info.state & 0xFF,
-            "status": info.status,
-        }
-        known |= {"health": info.healthMask} if version >= 2 else {}
-        return known | ({"summary": info.healthSummary} if version >= 3 else {})
+        return registration(info, version)
     raise AssertionError("version 1 returns or raises")
 
 
+def registration(info: Any, version: int) -> Answers:
+    """`state` is one byte in C, and what follows it is noise."""
+    known = {
+        "uuid": bytes(info.clusterUuid).hex(),
+        "clique": info.cliqueId,
+        "state": info.state & 0xFF,
+        "status": info.status,
+    }
+    known |= {"health": info.healthMask} if version >= 2 else {}
+    return known | ({"summary": info.healthSummary} if version >= 3 else {})
+
+
 def links(handle: Any, count: int | None, errors: dict[str, int]) -> list[Answers]:
-    """Every link index that exists. pynvml knows more indices than a GPU has links: 'invalid argument' past the last one is the end, not a fault."""
+    """Every link index that exists.
+
+    pynvml knows more indices than a GPU has links: 'invalid argument' past the last one is the end, not a
+    fault.
+    """
     found: list[Answers] = []
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS if count is None else count):
         refused: dict[str, int] = {}
@@ -168,42 +182,42 @@ def links(handle: Any, count: int | None, errors: dict[str, int]) -> list[Answer
             if code == 13 or code in LOST or (code in (2, 3) and count is None):
                 break
             continue
-        answers = {
-            "link": link,
-            "state": state,
-            "version": ask(refused, "version", pynvml.nvmlDeviceGetNvLinkVersion, handle, link),
-            "p2p": ask(refused, "p2p", pynvml.nvmlDeviceGetNvLinkCapability, handle, link, LINK_P2P),
-            "remote_type": ask(
-                refused, "remote_type", pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link
-            ),
-            "remote": ask(
-                refused,
-                "remote",
-                lambda at: pci_address(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, at)),
-                link,
-            ),
-            "mb_per_s": ask(refused, "mb_per_s", field, handle, FIELD_LINK_SPEED, link),
-            "field_state": ask(refused, "field_state", field, handle, FIELD_LINK_STATE, link),
-        }
-        found.append({name: answer for name, answer in answers.items() if answer is not None})
+        found.append({"link": link, "state": state} | ask_link(handle, link))
     return found
 
 
+def ask_link(handle: Any, link: int) -> Answers:
+    return answered(
+        {
+            "version": lambda: pynvml.nvmlDeviceGetNvLinkVersion(handle, link),
+            "p2p": lambda: pynvml.nvmlDeviceGetNvLinkCapability(handle, link, LINK_P2P),
+            "remote_type": lambda: pynvml.nvmlDeviceGetNvLinkRemoteDeviceType(handle, link),
+            "remote": lambda: pci_address(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link)),
+            "mb_per_s": lambda: field(handle, FIELD_LINK_SPEED, link),
+            "field_state": lambda: field(handle, FIELD_LINK_STATE, link),
+        }
+    )
+
+
 def ask_pair(a: int, b: int, handles: dict[int, Any]) -> Answers:
+    one, other = handles[a], handles[b]
+    return {"gpus": [a, b]} | answered(
+        {
+            "ancestor": lambda: pynvml.nvmlDeviceGetTopologyCommonAncestor(one, other),
+            "p2p_read": lambda: pynvml.nvmlDeviceGetP2PStatus(one, other, 0),
+            "p2p_nvlink": lambda: pynvml.nvmlDeviceGetP2PStatus(one, other, 2),
+        }
+    )
+
+
+def answered(questions: dict[str, Callable[[], Any]]) -> Answers:
+    """The answers that there are; why others are missing is not told."""
     errors: dict[str, int] = {}
-    answers = {
-        "gpus": [a, b],
-        "ancestor": ask(
-            errors, "ancestor", pynvml.nvmlDeviceGetTopologyCommonAncestor, handles[a], handles[b]
-        ),
-        "p2p_read": ask(errors, "p2p_read", pynvml.nvmlDeviceGetP2PStatus, handles[a], handles[b], 0),
-        "p2p_nvlink": ask(errors, "p2p_nvlink", pynvml.nvmlDeviceGetP2PStatus, handles[a], handles[b], 2),
-    }
+    answers = {name: ask(errors, name, question) for name, question in questions.items()}
     return {name: answer for name, answer in answers.items() if answer is not None}
 
 
 if __name__ == "__main__":
     main(frozenset(map(int, sys.argv[1:])))
-    os._exit(
-        0
-    )  # without nvmlShutdown and interpreter teardown: either may hang on a sick GPU, and the answers are out
+    # without nvmlShutdown and interpreter teardown: either may hang on a sick GPU, and the answers are out
+    os._exit(0)

@@ -1,6 +1,7 @@
 """Where each rank is, told through small files: so that a run that stops can name the rank and its phase.
 
-A rank holds a lock on its file for as long as it lives; the kernel lets go of it at its death, however it died.
+A rank holds a lock on its file for as long as it lives; the kernel lets go of it at its death, however it
+died.
 """
 
 import contextlib
@@ -40,15 +41,11 @@ class Place:
 
     @property
     def text(self) -> str:
-        how = (
-            "ended"
-            if not self.alive
-            else "is stopped (SIGSTOP)"
-            if self.stopped
-            else "waits for the others"
-            if self.waiting
-            else "is busy"
-        )
+        how = "waits for the others" if self.waiting else "is busy"
+        if self.stopped:
+            how = "is stopped (SIGSTOP)"
+        if not self.alive:
+            how = "ended"
         return f"rank {self.rank} {how} in '{self.phase}'"
 
 
@@ -61,9 +58,7 @@ class FileStatus:
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._step, self._waiting, self._phase = 0, False, "start"
         self._write()
-        born.rename(
-            _path(directory, rank)
-        )  # appears locked: no reader takes a rank that is being born for a dead one
+        born.rename(_path(directory, rank))  # appears locked: no reader takes it for a dead one
 
     def enter(self, phase: str) -> None:
         self._step, self._waiting, self._phase = self._step + 1, False, phase
@@ -121,7 +116,10 @@ def dead(places: Sequence[Place]) -> list[Place]:
 
 
 def laggards(places: Sequence[Place]) -> list[Place]:
-    """The ranks the others wait for: the dead, else the stopped, else the busy ones among the furthest behind; all of those where every one waits."""
+    """The ranks that the others wait for: the dead, else the stopped, else the busy of the furthest behind.
+
+    Where every one of those waits, all of them.
+    """
     running = [place for place in places if place.phase not in (DONE, FAILED)]
     stopped = dead(places) or [place for place in running if place.stopped]
     if stopped or not running:
@@ -131,7 +129,10 @@ def laggards(places: Sequence[Place]) -> list[Place]:
 
 
 def kill(places: Sequence[Place]) -> None:
-    """End the ranks that live. Only a process that still holds its file's lock is signalled, so a reused process id is not."""
+    """End the ranks that live.
+
+    Only a process that still holds its file's lock is signalled, so a reused process id is not.
+    """
     for place in places:
         if place.alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,11 +1,13 @@
-"""One rank's end of the process group: joining it, and exchanges with every send and receive posted at once. Imports torch.
+"""One rank's end of the process group: joining it, and exchanges. Imports torch.
 
-The CUDA and NCCL paths were not run on a GPU when this was written.
+Every send and receive of an exchange is posted at once. The CUDA and NCCL paths were not run on a GPU when
+this was written.
 
 Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
 """
 
 import datetime as dt
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
-from probes.ranks.start import Party
+from probes.ranks.party import Party
 from probes.ranks.status import Status
 
 
@@ -24,7 +26,10 @@ class PeersLostError(Exception):
 
 
 class Tally:
-    """Bytes of the tensors that were really posted, by peer, between `start` and `stop`. Off while passes are timed: counting takes time too."""
+    """Bytes of the tensors that were really posted, by peer, between `start` and `stop`.
+
+    Off while passes are timed: counting takes time too.
+    """
 
     def __init__(self) -> None:
         self._pairs: list[tuple[Sequence[Tensor], Sequence[Tensor]]] | None = None
@@ -39,16 +44,19 @@ class Tally:
     def stop(self) -> tuple[list[int], list[int]]:
         """sent_bytes_G and received_bytes_G, summed over the exchanges since `start`."""
         pairs, self._pairs = self._pairs or [], None
-        sent_GX = zip(*(outgoing for outgoing, _ in pairs), strict=True)
-        received_GX = zip(*(incoming for _, incoming in pairs), strict=True)
-        return [sum(part.nbytes for part in parts) for parts in sent_GX], [
-            sum(part.nbytes for part in parts) for parts in received_GX
-        ]
+        return _bytes_G([sent for sent, _ in pairs]), _bytes_G([received for _, received in pairs])
+
+
+def _bytes_G(exchanges: list[Sequence[Tensor]]) -> list[int]:
+    return [sum(part.nbytes for part in parts) for parts in zip(*exchanges, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """One end of the process group, this rank's. `control` carries counts and barriers, over gloo on every machine."""
+    """One end of the process group, this rank's.
+
+    `control` carries counts and barriers, over gloo on every machine.
+    """
 
     rank: int
     device: torch.device
@@ -65,7 +73,10 @@ class Wire:
         self._waits(lambda: dist.barrier(self.control))
 
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
-        """How many records each rank will send us, given how many we send each: the real run's own exchange of sizes."""
+        """How many records each rank will send us, given how many we send each.
+
+        It is the real run's own exchange of sizes.
+        """
         counts_GG = [torch.zeros(self.gpus, dtype=torch.int64) for _ in range(self.gpus)]
         self._waits(lambda: dist.all_gather(counts_GG, torch.tensor(counts_G), group=self.control))
         return [int(row_G[self.rank]) for row_G in counts_GG]
@@ -73,20 +84,16 @@ class Wire:
     def exchange(self, rows_MB: Tensor, sent_G: list[int], received_G: list[int]) -> Tensor:
         """Uneven all-to-all of rows ordered by destination; returns rows ordered by sender.
 
-        Every send and receive is posted at once, as NCCL does within a group; gloo's own all-to-all goes round by round.
-        Receives go first: gloo tells the peer of each on the connection that its own data take, and behind those data the peer would wait (half the rate).
+        Every send and receive is posted at once, as NCCL does within a group; gloo's own all-to-all goes
+        round by round. Receives go first: gloo tells the peer of each on the connection that its own data
+        take, and behind those data the peer would wait (half the rate).
         """
         out_MB = torch.empty((sum(received_G), rows_MB.shape[1]), dtype=rows_MB.dtype, device=self.device)
         outgoing, incoming = rows_MB.split(sent_G), out_MB.split(received_G)
-        posted = []
-        for step in range(1, self.gpus):
-            source = (self.rank - step) % self.gpus
-            if received_G[source]:
-                posted.append(dist.P2POp(dist.irecv, incoming[source], source))
-        for step in range(1, self.gpus):
-            to = (self.rank + step) % self.gpus
-            if sent_G[to]:
-                posted.append(dist.P2POp(dist.isend, outgoing[to], to))
+        sources = ((self.rank - step) % self.gpus for step in range(1, self.gpus))
+        targets = ((self.rank + step) % self.gpus for step in range(1, self.gpus))
+        posted = [dist.P2POp(dist.irecv, incoming[gpu], gpu) for gpu in sources if received_G[gpu]]
+        posted += [dist.P2POp(dist.isend, outgoing[gpu], gpu) for gpu in targets if sent_G[gpu]]
         self.tally.add(outgoing, incoming)
         incoming[self.rank].copy_(outgoing[self.rank])
         if posted:
@@ -94,7 +101,10 @@ class Wire:
         return out_MB
 
     def gather(self, text: str) -> list[str]:
-        """Every rank's text, at every rank. As bytes of equal length: torch's own object collectives would unpickle."""
+        """Every rank's text, at every rank.
+
+        As bytes of equal length: torch's own object collectives would unpickle.
+        """
         content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.gpus)]
         self._waits(lambda: dist.all_gather(sizes, torch.tensor([len(content)]), group=self.control))
@@ -121,24 +131,28 @@ class Wire:
         self.status.wait(waiting=False)
 
 
-def open_wire(party: Party, status: Status, device: torch.device, store: Store, rank: int) -> Wire:
-    """Join the process group: NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU. PeersLostError where that fails."""
+def open_wire(party: Party, status: Status, store: Store, rank: int) -> Wire:
+    """Join the process group. PeersLostError where that fails.
+
+    NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU.
+    """
     torch.set_num_threads(1)
     timeout = dt.timedelta(seconds=party.timeout_seconds)
+    device = _device_of_rank() if party.device == "cuda" else torch.device("cpu")
     if device.type == "cuda":
         torch.cuda.set_device(device)
     status.wait(waiting=True)
+    backend = "nccl" if device.type == "cuda" else "gloo"
     try:
-        dist.init_process_group(
-            "nccl" if device.type == "cuda" else "gloo",
-            store=store,
-            rank=rank,
-            world_size=party.ranks,
-            timeout=timeout,
-        )
+        dist.init_process_group(backend, timeout=timeout, world_size=party.ranks, rank=rank, store=store)
         control = dist.new_group(backend="gloo", timeout=timeout)
     except RuntimeError as error:
         raise PeersLostError(str(error)) from error
-    return Wire(
-        rank, device, control, status, torch.tensor(party.nodes, dtype=torch.int64, device=device), Tally()
-    )
+    node_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
+    return Wire(rank, device, control, status, node_G, Tally())
+
+
+def _device_of_rank() -> torch.device:
+    """The GPU of this rank; the only one there is, where each process sees its own alone."""
+    local = os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or "0"
+    return torch.device("cuda", int(local) % torch.cuda.device_count())

@@ -1,46 +1,45 @@
-"""What every worker program of `probes.ranks.start` does around its own work: tell where it is, join the group, hand over what it found, and end in any case.
+"""The program of each rank that `probes.ranks.start` starts: `python -m probes.ranks.worker FOLDER MODULE`.
 
-torch is imported only after the rank has said that it lives, so that a rank that dies in the import has a name.
+It tells where it is, joins the group, does the task that `task_in` of the module reads from the folder, hands
+over what it found, and ends in any case. torch is imported only after the rank has said that it lives, so
+that a rank that dies in the import has a name.
 """
 
 import ctypes
+import importlib
 import math
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from probes.ranks.start import Party
+from probes.ranks.party import Task
 from probes.ranks.status import DONE, FAILED, FileStatus
-
-if TYPE_CHECKING:  # torch comes with it
-    from probes.ranks.wire import Wire
 
 GRACE_SECONDS = 20.0
 _PR_SET_PDEATHSIG = 1  # Linux, sys/prctl.h
 
-Task = tuple[Party, "Callable[[Wire], str]"]
 
+def serve(directory: Path, module: str) -> int:
+    """0 when the result is written; 1 when this rank failed and wrote why.
 
-def serve(directory: Path, task_in: Callable[[Path], Task]) -> int:
-    """0 when the result is written; 1 when this rank failed and wrote why. A rank that lost its peers stays, so that the one that died stands out."""
+    A rank that lost its peers stays, so that the one that died stands out.
+    """
     rank = int(os.environ["RANK"])
     status = FileStatus(directory, rank)
     _die_with_parent()
-    party, work = task_in(directory)
-    end_after(party.timeout_seconds)
+    task: Task = importlib.import_module(module).task_in(directory)
+    end_after(task.party.timeout_seconds)
     from probes.ranks.wire import PeersLostError
 
     try:
-        _run(directory, status, party, work)
+        _run(directory, status, task, rank)
     except PeersLostError as error:
         (directory / f"lost-{rank}").write_text(str(error))
         status.wait(waiting=True)
-        time.sleep(party.timeout_seconds)
+        time.sleep(task.party.timeout_seconds)
         return 1
     except Exception:  # noqa: BLE001 - handed to the parent as it is, which raises it
         (directory / f"error-{rank}").write_text(traceback.format_exc())
@@ -50,31 +49,29 @@ def serve(directory: Path, task_in: Callable[[Path], Task]) -> int:
     return 0
 
 
-def _run(directory: Path, status: FileStatus, party: Party, work: "Callable[[Wire], str]") -> None:
-    import torch
+def _run(directory: Path, status: FileStatus, task: Task, rank: int) -> None:
     import torch.distributed as dist
     from torch.distributed.rendezvous import rendezvous
 
     from probes.ranks.wire import PeersLostError, open_wire
 
-    rank = int(os.environ["RANK"])
-    device = (
-        torch.device("cuda", int(os.environ["LOCAL_RANK"])) if party.device == "cuda" else torch.device("cpu")
-    )
     status.enter("start of the process group")
     try:
         store, _, _ = next(rendezvous("env://"))
     except dist.DistError as error:
         raise PeersLostError(str(error)) from error
-    wire = open_wire(party, status, device, store, rank)
-    (directory / f"found-{rank}").write_text(work(wire))
+    wire = open_wire(task.party, status, store, rank)
+    (directory / f"found-{rank}").write_text(task.work(wire))
     status.enter("end")
     wire.barrier()  # a rank that leaves early would look to the others like one that died
     dist.destroy_process_group()
 
 
 def end_after(seconds: float) -> None:
-    """The last resort: the kernel ends this process some time after its time is over, even inside a blocked collective."""
+    """The last resort: the kernel ends this process some time after its time is over.
+
+    It does so even inside a blocked collective.
+    """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(math.ceil(seconds + GRACE_SECONDS))
 
@@ -83,3 +80,7 @@ def _die_with_parent() -> None:
     """Linux ends this process with its launcher, however that ends; elsewhere `end_after` does, later."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Names that point at a person's machines, replaced by stable pseudonyms: the same name gives the same pseudonym in every file made with the same key."""
+"""Names that point at a person's machines, replaced by pseudonyms that are stable under one key."""
 
 import hashlib
 import hmac
@@ -13,9 +13,10 @@ _GUID = re.compile(r"\b(?:0x)?[0-9a-f]{16}\b|\b(?:[0-9a-f]{4}:){3}[0-9a-f]{4}\b"
 
 
 def anonymise(record: ProbeRecord, key: str = "") -> ProbeRecord:
-    """The record without host name, GPU UUIDs, fabric UUID, GUIDs, machine and launch id. PCI addresses, device and product names stay.
+    """The record without host name, GPU UUIDs, fabric UUID, GUIDs, machine and launch id.
 
-    A name that can be guessed can be confirmed by whoever knows `key`: give a secret one, the same on all hosts, for what is published.
+    PCI addresses, device and product names stay. A name that can be guessed can be confirmed by whoever knows
+    `key`: give a secret one, the same on all hosts, for what is published.
     """
     host = record.host
     alias = _Aliases(key, host.host or "")
@@ -29,9 +30,9 @@ def anonymise(record: ProbeRecord, key: str = "") -> ProbeRecord:
         unknown=alias.texts(host.unknown),
         warnings=alias.texts(host.warnings),
     )
-    launch = record.launch and replace(
-        record.launch, run=record.launch.run and alias.hex(record.launch.run, 8)
-    )
+    launch = record.launch
+    if launch and launch.run:
+        launch = replace(launch, run=alias.hex(launch.run, 8))
     return replace(record, host=names, launch=launch)
 
 
@@ -61,11 +62,8 @@ class _Aliases:
         self._key = key.encode()
         self.host = f"host-{self.hex(host, 8)}"
         names = sorted({host, host.split(".", maxsplit=1)[0]} - {""}, key=len, reverse=True)
-        self._host = (
-            re.compile("|".join(rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in names))
-            if names
-            else None
-        )
+        patterns = [rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in names]
+        self._host = re.compile("|".join(patterns)) if names else None
 
     def hex(self, name: str, digits: int) -> str:
         return hmac.new(self._key, name.lower().encode(), hashlib.sha256).hexdigest()[:digits]

@@ -1,4 +1,7 @@
-"""Facts to plain JSON values and back, by the types of their fields. What is None or empty is left out; reading is strict."""
+"""Facts to plain JSON values and back, by the types of their fields.
+
+What is None or empty is left out; reading is strict.
+"""
 
 import types
 from collections.abc import Mapping
@@ -8,6 +11,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from planner.base import BadInput, check_keys
 
 T = TypeVar("T")
+Types = dict[str, type | tuple[type, ...]]
 LARGEST_NUMBER = 1 << 63
 
 
@@ -25,16 +29,16 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any, where: str) -> T:
-    """The frozen dataclass `kind` of plain data. BadInput names the place in `where`: a missing, unknown or wrongly typed entry."""
+    """The frozen dataclass `kind` of plain data.
+
+    BadInput names the place in `where`: a missing, unknown or wrongly typed entry.
+    """
     hints = get_type_hints(kind)
-    needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]  # type: ignore[arg-type]  # callers hand over dataclasses
-    anything: dict[str, type | tuple[type, ...]] = dict.fromkeys(hints, object)
-    check_keys(
-        value,
-        where,
-        dict.fromkeys(needed, object),
-        {name: kinds for name, kinds in anything.items() if name not in needed},
-    )
+    all_fields = fields(kind)  # type: ignore[arg-type]  # callers hand over dataclasses
+    needed = [one for one in all_fields if one.default is MISSING and one.default_factory is MISSING]
+    required: Types = dict.fromkeys((one.name for one in needed), object)
+    optional: Types = {name: object for name in hints if name not in required}
+    check_keys(value, where, required, optional)
     return kind(**{name: _entry(hints[name], entry, f"{where}: {name}") for name, entry in value.items()})
 
 
@@ -45,25 +49,27 @@ def _entry(hint: Any, value: Any, where: str) -> Any:
     if is_dataclass(hint):
         return from_plain(hint, value, where)  # type: ignore[arg-type]  # a hint that is a dataclass is a type
     if origin is tuple:
-        _expect(value, list, where)
-        kinds = [arguments[0]] * len(value) if arguments[-1] is ... else list(arguments)
-        if len(kinds) != len(value):
-            raise BadInput(f"{where}: has {len(value)} entries; expected {len(kinds)}")
-        return tuple(
-            _entry(one, entry, f"{where}[{index}]")
-            for index, (one, entry) in enumerate(zip(kinds, value, strict=True))
-        )
+        return _tuple(arguments, value, where)
     if origin is Mapping:
         _expect(value, dict, where)
-        return {
-            _pair(key, where): _entry(arguments[1], entry, f"{where}: {key}") for key, entry in value.items()
-        }
+        of = arguments[1]
+        return {_pair(key, where): _entry(of, entry, f"{where}: {key}") for key, entry in value.items()}
     _expect(value, (int, float) if hint is float else hint, where)
-    if (
-        isinstance(value, (int, float)) and not abs(value) < LARGEST_NUMBER
-    ):  # also NaN, which JSON in Python lets through
+    # also NaN, which JSON in Python lets through
+    if isinstance(value, (int, float)) and not abs(value) < LARGEST_NUMBER:
         raise BadInput(f"{where}: is {str(value)[:40]}; expected a finite number")
     return float(value) if hint is float else value
+
+
+def _tuple(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    _expect(value, list, where)
+    kinds = [arguments[0]] * len(value) if arguments[-1] is ... else list(arguments)
+    if len(kinds) != len(value):
+        raise BadInput(f"{where}: has {len(value)} entries; expected {len(kinds)}")
+    return tuple(
+        _entry(kind, entry, f"{where}[{index}]")
+        for index, (kind, entry) in enumerate(zip(kinds, value, strict=True))
+    )
 
 
 def _pair(key: str, where: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
-"""Record which experts a Hugging Face model's own forward pass uses: a hook before each layer's experts sees the ids that they are called with.
+"""Record which experts a Hugging Face model's own forward pass uses.
 
-Nothing is computed again, so every way to choose (groups, biases, hashing) is recorded as it is. Shapes: L MoE layers, T tokens, K = top_k.
+A hook before each layer's experts sees the ids that they are called with. Nothing is computed again, so every
+way to choose (groups, biases, hashing) is recorded as it is. Shapes: L MoE layers, T tokens, K = top_k.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +14,18 @@ import numpy.typing as npt
 from planner.base import BadInput
 from planner.load import spans
 from planner.model import ModelSpec
+from probes.routing.progress import Progress, one_by_one
 from probes.routing.trace import Ids, RoutingTrace, check_ids, check_room, join
 
 Place = tuple[str, int]  # the name of the stack of layers, and the layer's id in it
-Progress = Callable[[float, str], None]
 
 
 def experts_of(module: Any) -> dict[Place, Any]:
-    """The modules called 'experts', by the stack and the layer they are in: model.layers.3.mlp.experts is at ('model.layers', 3)."""
+    """The modules called 'experts', by the stack and the layer they are in.
+
+    That of model.layers.3.mlp.experts is ('model.layers', 3).
+    """
+    name_of_model = type(module).__name__
     found: dict[Place, Any] = {}
     for name, inner in module.named_modules():
         parts = name.split(".")
@@ -28,14 +33,12 @@ def experts_of(module: Any) -> dict[Place, Any]:
         if parts[-1] == "experts" and at is not None:
             place = (".".join(parts[:at]), int(parts[at]))
             if place in found:
-                raise BadInput(
-                    f"layer {place[1]} of {type(module).__name__} has two sets of experts; moeplan cannot record such a model"
-                )
+                twice = f"layer {place[1]} of {name_of_model} has two sets of experts"
+                raise BadInput(f"{twice}; moeplan cannot record such a model")
             found[place] = inner
     if not found:
-        raise BadInput(
-            f"{type(module).__name__} has no module called 'experts': a dense model, or one this version of transformers writes differently"
-        )
+        why = "a dense model, or one this version of transformers writes differently"
+        raise BadInput(f"{name_of_model} has no module called 'experts': {why}")
     return found
 
 
@@ -47,9 +50,10 @@ def record_routing(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> RoutingTrace:
-    """The trace of `module`, a transformers model in eval mode, over token ids, one sequence at a time and without a cache.
+    """The trace of `module`, a transformers model in eval mode, over token ids.
 
-    BadInput where its experts are not called with ids, or not in the layers that `model` says.
+    It runs one sequence at a time and without a cache. BadInput where its experts are not called with ids, or
+    not in the layers that `model` says.
     """
     check_room(sum(map(len, sequences)), model, source)
     places, seen = experts_of(module), _Seen()
@@ -57,18 +61,15 @@ def record_routing(
     with ExitStack() as hooks:
         for place, experts in places.items():
             hooks.callback(experts.register_forward_pre_hook(seen.hook_for(place), with_kwargs=True).remove)
-        for number, tokens in enumerate(sequences):
+        for number, tokens in one_by_one(sequences, progress):
             seen.calls.clear()
             _forward(module, tokens)
             ids_LTK = _stack(seen.calls, places, model)
             where = f"{source}, sequence {number}"
             if ids_LTK.shape[1] != len(tokens):
-                raise BadInput(
-                    f"{where}: the experts saw {ids_LTK.shape[1]} of {len(tokens)} tokens; moeplan cannot record a model that skips tokens"
-                )
+                few = f"the experts saw {ids_LTK.shape[1]} of {len(tokens)} tokens"
+                raise BadInput(f"{where}: {few}; moeplan cannot record a model that skips tokens")
             recorded.append(check_ids(ids_LTK, model, where))
-            if progress:
-                progress((number + 1) / len(sequences), f"sequence {number + 1} of {len(sequences)}")
     return join(model, recorded, source, "prefill", notes)
 
 
@@ -79,17 +80,17 @@ class _Seen:
         self.calls: dict[Place, npt.NDArray[Any]] = {}
 
     def hook_for(self, place: Place) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], None]:
+        layer = f"layer {place[1]}"
+
         def hook(experts: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             ids = next((value for value in (*args, *kwargs.values()) if _is_ids(value)), None)
             if ids is None:
-                raise BadInput(
-                    f"layer {place[1]}: {type(experts).__name__} is not called with the ids of the chosen experts, so they cannot be recorded; "
-                    "record from a running server instead (moeplan record --server)"
-                )
+                missing = f"{type(experts).__name__} is not called with the ids of the chosen experts"
+                remedy = "record from a running server instead (moeplan record --server)"
+                raise BadInput(f"{layer}: {missing}, so they cannot be recorded; {remedy}")
             if place in self.calls:
-                raise BadInput(
-                    f"layer {place[1]}: the experts are called twice in one forward pass; moeplan cannot record such a model"
-                )
+                twice = "the experts are called twice in one forward pass"
+                raise BadInput(f"{layer}: {twice}; moeplan cannot record such a model")
             self.calls[place] = ids.detach().cpu().numpy()
 
         return hook
@@ -99,11 +100,8 @@ def _is_ids(value: Any) -> bool:
     """Whether it is a tensor [token, k] of whole numbers."""
     import torch
 
-    return (
-        isinstance(value, torch.Tensor)
-        and value.ndim == 2
-        and value.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
-    )
+    whole = (torch.int64, torch.int32, torch.int16, torch.uint8)
+    return isinstance(value, torch.Tensor) and value.ndim == 2 and value.dtype in whole
 
 
 def _forward(module: Any, tokens: Sequence[int]) -> None:
@@ -115,25 +113,26 @@ def _forward(module: Any, tokens: Sequence[int]) -> None:
 
 
 def _stack(calls: dict[Place, npt.NDArray[Any]], places: dict[Place, Any], model: ModelSpec) -> Ids:
-    """[layer, token, k] of the layers that were called. BadInput unless these are all the MoE layers of one stack."""
+    """[layer, token, k] of the layers that were called.
+
+    BadInput unless these are all the MoE layers of one stack.
+    """
     stacks = sorted({stack for stack, _ in calls})
     if len(stacks) != 1:
-        raise BadInput(
-            f"{model.name}: the experts of {', '.join(stacks) or 'no layer'} were called; moeplan records models with one stack of layers"
-        )
+        told = f"the experts of {', '.join(stacks) or 'no layer'} were called"
+        raise BadInput(f"{model.name}: {told}; moeplan records models with one stack of layers")
     called = tuple(sorted(layer for _, layer in calls))
     there = tuple(sorted(layer for stack, layer in places if stack == stacks[0]))
-    for name, expected in (
-        ("the model holds experts in", there),
-        ("its config.json says", model.moe_layer_ids),
-    ):
-        if called != expected:
-            raise BadInput(
-                f"{model.name}: experts were called in layers {spans(called)}, but {name} layers {spans(expected)}; moeplan cannot record it"
-            )
+    _check_layers(called, there, "the model holds experts in", model)
+    _check_layers(called, model.moe_layer_ids, "its config.json says", model)
     shapes = {calls[stacks[0], layer].shape for layer in called}
     if len(shapes) != 1:
-        raise BadInput(
-            f"{model.name}: layers choose for different tokens or numbers of experts ({sorted(shapes)}); moeplan plans models with one value"
-        )
+        differ = f"layers choose for different tokens or numbers of experts ({sorted(shapes)})"
+        raise BadInput(f"{model.name}: {differ}; moeplan plans models with one value")
     return np.stack([calls[stacks[0], layer] for layer in called])
+
+
+def _check_layers(called: tuple[int, ...], expected: tuple[int, ...], name: str, model: ModelSpec) -> None:
+    if called != expected:
+        told = f"experts were called in layers {spans(called)}, but {name} layers {spans(expected)}"
+        raise BadInput(f"{model.name}: {told}; moeplan cannot record it")

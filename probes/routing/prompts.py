@@ -1,4 +1,7 @@
-"""A text file becomes prompts: the sequences that a model or a server is given, each of which is one window of the load."""
+"""A text file becomes prompts, the sequences that a model or a server is given.
+
+Each of them is one window of the load.
+"""
 
 from pathlib import Path
 
@@ -8,14 +11,14 @@ LARGEST_TEXT_BYTES = 256 << 20
 
 
 def read_prompts(path: Path, characters: int = 2000, most: int | None = None) -> tuple[str, ...]:
-    """The prompts of a text file, cut at white space into at most `characters`; of a .jsonl file, one a line: a text, or a mapping with 'prompt' or 'text'.
+    """The prompts of a text file, cut at white space into at most `characters`.
 
-    At most `most` of them, the first ones.
+    Of a .jsonl file, one a line: a text, or a mapping with 'prompt' or 'text'. At most `most` of them, the
+    first ones.
     """
     if characters < 1 or (most is not None and most < 1):
-        raise BadInput(
-            f"{path}: {characters} characters a sequence and {most} sequences were asked for; both are at least 1"
-        )
+        asked = f"{characters} characters a sequence and {most} sequences were asked for"
+        raise BadInput(f"{path}: {asked}; both are at least 1")
     text = read_text(path, LARGEST_TEXT_BYTES)
     found = _lines(text, path) if path.suffix.lower() == ".jsonl" else cut(text, characters)
     prompts = [prompt for prompt in found if prompt.strip()][:most]
@@ -25,7 +28,9 @@ def read_prompts(path: Path, characters: int = 2000, most: int | None = None) ->
 
 
 def cut(text: str, characters: int) -> list[str]:
-    """Pieces that join to the text again, each of at most `characters`; a piece ends after white space where it has any.
+    """Pieces that join to the text again, each of at most `characters`.
+
+    A piece ends after white space where it has any.
 
     >>> cut("one two three", 6)
     ['one ', 'two ', 'three']
@@ -49,8 +54,7 @@ def _lines(text: str, path: Path) -> list[str]:
         value = parse_json(line, f"{path}, line {number}")
         prompt = value.get("prompt", value.get("text")) if isinstance(value, dict) else value
         if not isinstance(prompt, str):
-            raise BadInput(
-                f"{path}: line {number} is no prompt; each line is a JSON text, or a mapping whose 'prompt' or 'text' is one"
-            )
+            wanted = "each line is a JSON text, or a mapping whose 'prompt' or 'text' is one"
+            raise BadInput(f"{path}: line {number} is no prompt; {wanted}")
         prompts.append(prompt)
     return prompts

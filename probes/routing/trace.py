@@ -1,4 +1,6 @@
-"""RoutingTrace: what was recorded of a model's routing, checked, and written as the .npz that `moeplan load show` reads.
+"""RoutingTrace: what was recorded of a model's routing, checked.
+
+It is written as the .npz that `moeplan load show` reads.
 
 Shapes: L MoE layers, T tokens, K = top_k.
 """
@@ -48,57 +50,57 @@ class RoutingTrace:
 
 
 def check_ids(ids_LTK: Ids, model: ModelSpec, where: str) -> Ids:
-    """The ids of one sequence in the smallest unsigned type that holds them. BadInput where they cannot be a routing of `model`."""
+    """The ids of one sequence in the smallest unsigned type that holds them.
+
+    BadInput where they cannot be a routing of `model`.
+    """
     if ids_LTK.dtype.kind not in "iu":
         raise BadInput(f"{where}: expert ids are whole numbers; got an array of type {ids_LTK.dtype}")
-    if (
-        ids_LTK.ndim != 3
-        or ids_LTK.shape[::2] != (len(model.moe_layer_ids), model.top_k)
-        or not ids_LTK.shape[1]
-    ):
-        raise BadInput(
-            f"{where}: the routing has shape {list(ids_LTK.shape)}; {model.name} has {len(model.moe_layer_ids)} MoE layers and chooses {model.top_k} experts a "
-            "token: [layer, token, k]"
-        )
-    outside = (ids_LTK < 0) | (ids_LTK >= model.experts)
-    if outside.any():
-        layer, token, k = (int(index) for index in np.argwhere(outside)[0])
-        raise BadInput(
-            f"{where}: layer {model.moe_layer_ids[layer]}, token {token} has the expert id {ids_LTK[layer, token, k]}; {model.name} has the experts "
-            f"0..{model.experts - 1}, so this is another model, or ids of slots"
-        )
+    shape = ids_LTK.shape
+    if ids_LTK.ndim != 3 or shape[::2] != (len(model.moe_layer_ids), model.top_k) or not shape[1]:
+        layers = f"{model.name} has {len(model.moe_layer_ids)} MoE layers"
+        chooses = f"chooses {model.top_k} experts a token: [layer, token, k]"
+        raise BadInput(f"{where}: the routing has shape {list(shape)}; {layers} and {chooses}")
+    outside = _first(ids_LTK, (ids_LTK < 0) | (ids_LTK >= model.experts), model)
+    if outside:
+        place, expert = outside
+        known = f"{model.name} has the experts 0..{model.experts - 1}"
+        why = "so this is another model, or ids of slots"
+        raise BadInput(f"{where}: {place} has the expert id {expert}; {known}, {why}")
     sorted_LTK = np.sort(ids_LTK, axis=2)
-    twice = sorted_LTK[:, :, 1:] == sorted_LTK[:, :, :-1]
-    if twice.any():
-        layer, token, k = (int(index) for index in np.argwhere(twice)[0])
+    twice = _first(sorted_LTK, sorted_LTK[:, :, 1:] == sorted_LTK[:, :, :-1], model)
+    if twice:
+        place, expert = twice
+        why = "so this array was read wrongly or its layer was not recorded"
         raise BadInput(
-            f"{where}: layer {model.moe_layer_ids[layer]}, token {token} chooses expert {sorted_LTK[layer, token, k]} twice; the ids of a token are distinct, "
-            "so this array was read wrongly or its layer was not recorded"
+            f"{where}: {place} chooses expert {expert} twice; the ids of a token are distinct, {why}"
         )
     return ids_LTK.astype(np.min_scalar_type(model.experts - 1))
+
+
+def _first(ids_LTK: Ids, faulty_LTK: npt.NDArray[np.bool_], model: ModelSpec) -> tuple[str, int] | None:
+    """The place and the id of the first one that is faulty."""
+    if not faulty_LTK.any():
+        return None
+    layer, token, k = (int(index) for index in np.argwhere(faulty_LTK)[0])
+    return f"layer {model.moe_layer_ids[layer]}, token {token}", int(ids_LTK[layer, token, k])
 
 
 def check_room(tokens: int, model: ModelSpec, where: str) -> None:
     """BadInput where a trace of that many tokens would be larger than any file we read."""
     size = tokens * len(model.moe_layer_ids) * model.top_k * np.min_scalar_type(model.experts - 1).itemsize
     if size > LARGEST_FILE_BYTES:
-        raise BadInput(
-            f"{where}: {tokens:,} tokens make a trace of {size:,} bytes, more than the {LARGEST_FILE_BYTES:,} we read; record fewer with --sequences"
-        )
+        large = f"{tokens:,} tokens make a trace of {size:,} bytes"
+        more = f"more than the {LARGEST_FILE_BYTES:,} we read"
+        raise BadInput(f"{where}: {large}, {more}; record fewer with --sequences")
 
 
 def join(
     model: ModelSpec, sequences: Sequence[Ids], source: str, phase: str, notes: Sequence[str] = ()
 ) -> RoutingTrace:
     """The trace of several sequences [L, tokens, K] that `check_ids` has passed."""
-    return RoutingTrace(
-        model,
-        np.concatenate(sequences, axis=1),
-        tuple(ids_LTK.shape[1] for ids_LTK in sequences),
-        source,
-        phase,
-        tuple(notes),
-    )
+    lengths = tuple(ids_LTK.shape[1] for ids_LTK in sequences)
+    return RoutingTrace(model, np.concatenate(sequences, axis=1), lengths, source, phase, tuple(notes))
 
 
 def write_trace(trace: RoutingTrace, path: Path) -> Path:

@@ -1,4 +1,7 @@
-"""One HTTP server, the one whose URL was given: no redirects, no proxies, a time limit, a size limit, and one line for each fault."""
+"""One HTTP server, the one whose URL was given, and one line for each fault.
+
+No redirects, no proxies, a time limit, a size limit.
+"""
 
 import http.client
 import json
@@ -32,22 +35,9 @@ class Server:
     api_key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            parts = urlsplit(self.url)
-            bad = (
-                parts.scheme not in ("http", "https")
-                or not parts.hostname
-                or parts.username is not None
-                or parts.query
-                or parts.fragment
-                or parts.port == 0
-            )
-        except ValueError:  # a port that is no number
-            bad = True
-        if bad or not self.url.isprintable() or " " in self.url:
-            raise BadInput(
-                f"--server {self.url[:100]!r}: give the server's address like http://127.0.0.1:30000"
-            )
+        if not _is_plain(self.url):
+            given = f"--server {self.url[:100]!r}"
+            raise BadInput(f"{given}: give the server's address like http://127.0.0.1:30000")
         if not 0 < self.timeout_seconds <= 86400:
             raise BadInput(f"a timeout of {self.timeout_seconds} seconds; give more than 0 and at most 86400")
         if not self.api_key.isascii() or not self.api_key.isprintable():
@@ -55,6 +45,17 @@ class Server:
 
     def at(self, path: str) -> str:
         return self.url.rstrip("/") + path
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it is the address of an HTTP server, without user, query or fragment."""
+    try:
+        parts = urlsplit(url)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        return False
+    more = parts.username is not None or parts.query or parts.fragment
+    return is_server and not more and url.isprintable() and " " not in url
 
 
 def get_json(server: Server, path: str) -> Any:
@@ -66,30 +67,30 @@ def post_json(server: Server, path: str, body: dict[str, Any]) -> Any:
 
 
 def fetch(server: Server, path: str, body: dict[str, Any] | None = None) -> bytes:
-    """The body of the answer: a GET, or a POST of JSON. NoAnswer where the status is not 200, BadInput where none comes in time or it is too large."""
-    headers = {"Content-Type": "application/json"} | (
-        {"Authorization": f"Bearer {server.api_key}"} if server.api_key else {}
-    )
+    """The body of the answer: a GET, or a POST of JSON.
+
+    NoAnswer where the status is not 200, BadInput where none comes in time or it is too large.
+    """
+    url, timeout_seconds = server.at(path), server.timeout_seconds
+    headers = {"Content-Type": "application/json"}
+    if server.api_key:
+        headers["Authorization"] = f"Bearer {server.api_key}"
     content = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(server.at(path), data=content, headers=headers)  # noqa: S310 - Server has checked the scheme
-    until = time.monotonic() + server.timeout_seconds
+    request = urllib.request.Request(url, data=content, headers=headers)  # noqa: S310 - Server has checked the scheme
+    until = time.monotonic() + timeout_seconds
     try:
-        with _OPENER.open(request, timeout=server.timeout_seconds) as answer:
-            return _read(answer, server.at(path), until, server.timeout_seconds)
+        with _OPENER.open(request, timeout=timeout_seconds) as answer:
+            return _read(answer, url, until, timeout_seconds)
     except urllib.error.HTTPError as error:
         with error:
-            raise NoAnswer(
-                f"{server.at(path)}: the server answered {error.code} ({_excerpt(error)})", error.code
-            ) from error
-    except TimeoutError as error:
-        raise BadInput(_late(server.at(path), server.timeout_seconds)) from error
+            said = f"the server answered {error.code} ({_excerpt(error)})"
+            raise NoAnswer(f"{url}: {said}", error.code) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
-            raise BadInput(_late(server.at(path), server.timeout_seconds)) from error
-        raise BadInput(
-            f"{server.at(path)}: no answer ({_plain(str(reason) or type(error).__name__)}); is the server up, and the address right?"
-        ) from error
+            raise BadInput(_late(url, timeout_seconds)) from error
+        why = _plain(str(reason) or type(error).__name__)
+        raise BadInput(f"{url}: no answer ({why}); is the server up, and the address right?") from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

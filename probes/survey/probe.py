@@ -1,4 +1,7 @@
-"""Look at the machine at hand: discover, record, measure, and assemble; or merge what several hosts recorded."""
+"""Look at the machine at hand, or merge what several hosts recorded.
+
+To look is to discover, record, measure, and assemble.
+"""
 
 import os
 import socket
@@ -8,18 +11,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from planner.base import BadInput
-from probes.base.facts import Facts
+from probes.base.facts import Facts, MeasureFacts
 from probes.collective.job import Sweep
 from probes.collective.run import measure
 from probes.host.look import probe_host
 from probes.importers.registry import read_file
-from probes.machine.assemble import Hints
+from probes.machine.hints import Hints
 from probes.measure.file import Measurement, write_measurement
 from probes.ranks.launch import Launch, adopt, launch_of
 from probes.record.anonymise import anonymise, anonymise_measured
 from probes.record.file import make_record, write_record
 from probes.record.merge import merge
-from probes.survey.from_files import Found, find
+from probes.survey.found import Found
+from probes.survey.from_files import find
 from probes.survey.subnet import probe_subnet
 
 Progress = Callable[[float, str], None]
@@ -44,9 +48,12 @@ class Look:
 
 
 def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tuple[Found | None, list[Path]]:
-    """What this host is made of, and the files written. None where a launcher started several processes: their files are merged later.
+    """What this host is made of, and the files written.
 
-    BadInput where there is no GPU to see. With `measure`, every process of the launch takes part; rank 0 writes what was measured.
+    None where a launcher started several processes: their files are merged later.
+
+    BadInput where there is no GPU to see. With `measure`, every process of the launch takes part; rank 0
+    writes what was measured.
     """
     launch = adopt(os.environ) if look.measure else launch_of(os.environ)
     folder = look.folder or (Path() if launch else None)
@@ -64,39 +71,41 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
     if look.measure:
         if progress:
             progress(0.3, "measuring all-to-all")
-        rank, measured = measure(
-            look.sweep,
-            ranks=look.ranks,
-            nccl_tests=look.nccl_tests,
-            device=look.device,
-            timeout_seconds=look.timeout_seconds,
-        )
-        measured = (
-            tuple(anonymise_measured(one, look.anonymise_key) for one in measured)
-            if look.anonymise
-            else measured
-        )
+        rank, measured = _measured(look)
         facts += measured
         if rank == 0 and folder:
-            written.append(
-                write_measurement(
-                    Measurement(taken, measured), folder / f"moeplan-measure-{_host(look, launch)}.json"
-                )
-            )
+            path = folder / f"moeplan-measure-{_host(look, launch)}.json"
+            written.append(write_measurement(Measurement(taken, measured), path))
     return (None if launch else find(facts, hints)), written
 
 
+def _measured(look: Look) -> tuple[int, tuple[MeasureFacts, ...]]:
+    """The rank of this process, and what was measured."""
+    rank, measured = measure(
+        look.sweep,
+        ranks=look.ranks,
+        nccl_tests=look.nccl_tests,
+        device=look.device,
+        timeout_seconds=look.timeout_seconds,
+    )
+    if look.anonymise:
+        measured = tuple(anonymise_measured(one, look.anonymise_key) for one in measured)
+    return rank, measured
+
+
 def merge_files(files: Sequence[Path], hints: Hints, *, subnet: bool = False) -> Found:
-    """The cluster of several hosts' probe files; measurements and other tools' files among them are taken too, and the live subnet if asked for."""
+    """The cluster of several hosts' probe files.
+
+    Measurements and other tools' files among them are taken too, and the live subnet if asked for.
+    """
     if not files:
         raise BadInput("--merge: give the files that probes of the hosts have written")
     probes = [path for path in files if path.name.startswith("moeplan-probe-")]
     others = [path for path in files if path not in probes]
-    asked = (probe_subnet(),) if subnet else ()
-    return find(
-        [*(merge(probes) if probes else ()), *(fact for path in others for fact in read_file(path)), *asked],
-        hints,
-    )
+    facts: list[Facts] = list(merge(probes)) if probes else []
+    facts += [fact for path in others for fact in read_file(path)]
+    facts += [probe_subnet()] if subnet else []
+    return find(facts, hints)
 
 
 def _host(look: Look, launch: Launch | None) -> str:

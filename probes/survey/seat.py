@@ -1,4 +1,7 @@
-"""Where this rank sits, and where all of them do: each writes its seat into a folder that they share, and the first reads them. No torch."""
+"""Where this rank sits, and where all of them do. No torch.
+
+Each writes its seat into a folder that they share, and the first reads them.
+"""
 
 import os
 import socket
@@ -18,12 +21,8 @@ POLL_SECONDS = 0.1
 def seat_here(launch: Launch, environment: Mapping[str, str] = os.environ) -> Seat:
     """The host of this rank (as Slurm calls it where Slurm started it), its number there and its GPU."""
     host = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    return Seat(
-        launch.rank,
-        host,
-        launch.local_rank,
-        uuid=_own_uuid(launch.local_rank, environment.get("CUDA_VISIBLE_DEVICES"), _uuids()),
-    )
+    uuid = _own_uuid(launch.local_rank, environment.get("CUDA_VISIBLE_DEVICES"), _uuids())
+    return Seat(launch.rank, host, launch.local_rank, uuid=uuid)
 
 
 def gather_seats(own: Seat, launch: Launch, folder: Path, timeout_seconds: float) -> tuple[Seat, ...] | None:
@@ -41,11 +40,10 @@ def gather_seats(own: Seat, launch: Launch, folder: Path, timeout_seconds: float
     deadline = time.monotonic() + timeout_seconds
     while absent := [rank for rank, path in enumerate(paths) if not path.is_file()]:
         if time.monotonic() > deadline:
-            shown = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
             _remove(paths)
-            raise BadInput(
-                f"{folder}: no seat of rank {shown} after {timeout_seconds:g} s; did they start, and do they share this folder?"
-            )
+            shown = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
+            late = f"no seat of rank {shown} after {timeout_seconds:g} s"
+            raise BadInput(f"{folder}: {late}; did they start, and do they share this folder?")
         time.sleep(POLL_SECONDS)
     seats = tuple(seat_from_dict(read_json(path), str(path)) for path in paths)
     _remove(paths)
@@ -67,16 +65,16 @@ def _uuids() -> tuple[str | None, ...]:
 
 
 def _own_uuid(local: int, visible: str | None, uuids: tuple[str | None, ...]) -> str | None:
-    """The GPU that this rank uses: the one of its number among the visible ones; the only one, where each rank sees its own alone.
+    """The GPU that this rank uses: the one of its number among the visible ones.
+
+    The only one, where each rank sees its own alone.
 
     >>> _own_uuid(1, "3,2", ("GPU-a", "GPU-b", "GPU-c", "GPU-d"))
     'GPU-c'
     """
-    names = (
-        [name.strip() for name in visible.split(",")]
-        if visible
-        else [str(index) for index in range(len(uuids))]
-    )
+    names = [str(index) for index in range(len(uuids))]
+    if visible:
+        names = [name.strip() for name in visible.split(",")]
     if not names:
         return None
     name = names[0] if len(names) == 1 else names[local] if local < len(names) else ""

@@ -1,4 +1,7 @@
-"""The InfiniBand subnet of this host, asked live with ibnetdiscover where it is installed. One host asks for all."""
+"""The InfiniBand subnet of this host, asked live with ibnetdiscover where it is installed.
+
+One host asks for all.
+"""
 
 from dataclasses import replace
 
@@ -12,7 +15,11 @@ SUBNET_TIMEOUT_SECONDS = 120.0  # a subnet of thousands of ports takes a minute
 
 
 def probe_subnet(timeout_seconds: float = SUBNET_TIMEOUT_SECONDS) -> FabricFacts:
-    """Switches, cables and hosts. Where the tool is missing, hangs or may not ask, no cables and the reason in `unknown`; output before a fault is used."""
+    """Switches, cables and hosts.
+
+    Where the tool is missing, hangs or may not ask, no cables and the reason in `unknown`; output before a
+    fault is used.
+    """
     output = run([COMMAND], timeout_seconds)
     fault = output.fault or f"'{COMMAND}' printed nothing"
     if output.stdout.strip():

@@ -1,12 +1,16 @@
-"""The least config.json that transformers and SGLang 0.5.23 take for each architecture of the matrix, by `model_type`. Values are made for tests."""
+"""The least config.json that transformers and SGLang 0.5.23 take for each architecture of the matrix.
+
+By `model_type`. Values are made for tests.
+"""
 
 from typing import Any
 
 Config = dict[str, Any]
 
 _COMMON: Config = {
-    "torch_dtype": "bfloat16", "vocab_size": 512, "hidden_size": 2048, "intermediate_size": 512, "num_attention_heads": 16, "num_key_value_heads": 4,
-    "head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000, "bos_token_id": 0,
+    "torch_dtype": "bfloat16", "vocab_size": 512, "hidden_size": 2048, "intermediate_size": 512,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "hidden_act": "silu",
+    "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000, "bos_token_id": 0,
     "eos_token_id": 1, "num_hidden_layers": 4, "num_experts_per_tok": 4,
 }  # fmt: skip
 _LATENT: Config = {
@@ -18,8 +22,8 @@ _LATENT: Config = {
     "num_key_value_heads": 16,
 }
 _ROUTED: Config = {
-    "n_routed_experts": 64, "n_shared_experts": 1, "moe_intermediate_size": 256, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
-    "norm_topk_prob": True, "routed_scaling_factor": 2.5,
+    "n_routed_experts": 64, "n_shared_experts": 1, "moe_intermediate_size": 256, "first_k_dense_replace": 1,
+    "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5,
 }  # fmt: skip
 _DEEPSEEK: Config = {
     **_LATENT,
@@ -39,31 +43,36 @@ _QWEN: Config = {
     "norm_topk_prob": True,
 }
 _LINEAR: Config = {
-    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 4, "linear_num_value_heads": 8,
-    "full_attention_interval": 4, "partial_rotary_factor": 0.25, "shared_expert_intermediate_size": 256,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+    "linear_num_key_heads": 4, "linear_num_value_heads": 8, "full_attention_interval": 4,
+    "partial_rotary_factor": 0.25, "shared_expert_intermediate_size": 256,
 }  # fmt: skip
 _MIMO: Config = {
-    "n_routed_experts": 64, "moe_intermediate_size": 256, "moe_layer_freq": [0, 1, 1, 1], "hybrid_layer_pattern": [0, 1, 1, 0], "sliding_window": 128,
-    "sliding_window_size": 128, "v_head_dim": 128, "swa_num_attention_heads": 16, "swa_num_key_value_heads": 4, "swa_head_dim": 128, "swa_v_head_dim": 128,
-    "n_group": 1, "topk_group": 1, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": True, "layernorm_epsilon": 1e-5,
+    "n_routed_experts": 64, "moe_intermediate_size": 256, "moe_layer_freq": [0, 1, 1, 1],
+    "hybrid_layer_pattern": [0, 1, 1, 0], "sliding_window": 128, "sliding_window_size": 128,
+    "v_head_dim": 128, "swa_num_attention_heads": 16, "swa_num_key_value_heads": 4, "swa_head_dim": 128,
+    "swa_v_head_dim": 128, "n_group": 1, "topk_group": 1, "scoring_func": "sigmoid",
+    "topk_method": "noaux_tc", "norm_topk_prob": True, "layernorm_epsilon": 1e-5,
     "partial_rotary_factor": 0.5, "swa_rope_theta": 10000,
 }  # fmt: skip
 _NEMOTRON: Config = {
-    "hybrid_override_pattern": "ME*E", "n_routed_experts": 64, "n_shared_experts": 1, "moe_intermediate_size": 256,
-    "moe_shared_expert_intermediate_size": 256, "n_group": 1, "topk_group": 1, "mamba_num_heads": 16, "mamba_head_dim": 64, "n_groups": 4,
-    "ssm_state_size": 64, "conv_kernel": 4, "mlp_hidden_act": "relu2", "layer_norm_epsilon": 1e-5,
+    "hybrid_override_pattern": "ME*E", "n_routed_experts": 64, "n_shared_experts": 1,
+    "moe_intermediate_size": 256, "moe_shared_expert_intermediate_size": 256, "n_group": 1, "topk_group": 1,
+    "mamba_num_heads": 16, "mamba_head_dim": 64, "n_groups": 4, "ssm_state_size": 64, "conv_kernel": 4,
+    "mlp_hidden_act": "relu2", "layer_norm_epsilon": 1e-5,
 }  # fmt: skip
 _STEP: Config = {
-    "moe_num_experts": 64, "moe_top_k": 4, "moe_intermediate_size": 256, "moe_layers_enum": "1,2,3", "share_expert_dims": 256, "share_expert_dim": 256,
-    "num_attention_groups": 4, "layer_types": ["full_attention"] * 4,
+    "moe_num_experts": 64, "moe_top_k": 4, "moe_intermediate_size": 256, "moe_layers_enum": "1,2,3",
+    "share_expert_dims": 256, "share_expert_dim": 256, "num_attention_groups": 4,
+    "layer_types": ["full_attention"] * 4,
 }  # fmt: skip
 _LONGCAT: Config = {
-    **_LATENT, "n_routed_experts": 64, "expert_ffn_hidden_size": 256, "ffn_hidden_size": 512, "moe_topk": 4, "num_layers": 4, "zero_expert_num": 0,
-    "routed_scaling_factor": 2.5,
+    **_LATENT, "n_routed_experts": 64, "expert_ffn_hidden_size": 256, "ffn_hidden_size": 512, "moe_topk": 4,
+    "num_layers": 4, "zero_expert_num": 0, "routed_scaling_factor": 2.5,
 }  # fmt: skip
 _ERNIE: Config = {
-    "moe_num_experts": 64, "moe_k": 4, "moe_intermediate_size": 256, "moe_num_shared_experts": 1, "moe_layer_start_index": 1, "moe_layer_end_index": 3,
-    "moe_layer_interval": 1,
+    "moe_num_experts": 64, "moe_k": 4, "moe_intermediate_size": 256, "moe_num_shared_experts": 1,
+    "moe_layer_start_index": 1, "moe_layer_end_index": 3, "moe_layer_interval": 1,
 }  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""The matrix that `make engines` asks the engines about: models x EP sizes x nodes x redundant experts, each with a random valid placement."""
+"""The matrix that `make engines` asks the engines about: models x EP sizes x nodes x redundant experts.
+
+Each with a random valid placement.
+"""
 
 import json
 import subprocess
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.base import BadInput
-from planner.engines import Emission, find_engine
+from planner.engines import Emission, find_engine, plugin_engines
 from planner.model import ModelSpec, spec_from_config
 from planner.placement import Placement
 from planner.problem import Problem
@@ -29,12 +32,14 @@ class Combination:
 
     def __str__(self) -> str:
         problem = self.problem
-        return f"{problem.model.name}, EP {problem.gpus}, {problem.topology.node_count} nodes, R {problem.redundant}, {problem.workload.phase}"
+        size = f"EP {problem.gpus}, {problem.topology.node_count} nodes, R {problem.redundant}"
+        return f"{problem.model.name}, {size}, {problem.workload.phase}"
 
-    def emitted(self, engine: str, **options: Any) -> Emission | None:
+    def emitted(self, engine: str, *, plugin: bool = False) -> Emission | None:
         """What `moeplan emit` would write, or None where it refuses."""
+        emit = plugin_engines()[engine].emit_with_plugin if plugin else find_engine(engine).emit
         try:
-            return find_engine(engine).emit(self.placement, self.problem, "MODEL", **options)
+            return emit(self.placement, self.problem, "MODEL")
         except BadInput:
             return None
 
@@ -50,9 +55,8 @@ def combinations(name: str) -> Iterator[Combination]:
     for gpus, nodes in SHAPES:
         for redundant in [fits for fits in (0, 8, 16, 32, 64) if (model.experts + fits) % gpus == 0][:3]:
             hot = HOT if count % 3 == 1 and redundant <= HOT * (gpus - 1) else None
-            problem = question(
-                model, machine(*[gpus // nodes] * nodes), redundant, ("decode", "prefill")[count % 2]
-            )
+            topology, phase = machine(*[gpus // nodes] * nodes), ("decode", "prefill")[count % 2]
+            problem = question(model, topology, redundant, phase)
             yield Combination(problem, random_placement(model, gpus, redundant, seed=count, hot=hot))
             count += 1
 
@@ -65,7 +69,9 @@ def flags(emission: Emission, folder: Path, program: str, node: int) -> list[str
 
 
 def asked(python: str, oracle: str, request: Any) -> Any:
-    """What a program of this folder, run by an engine's interpreter, prints last: one process for many questions, since imports are most of its time."""
+    """What a program of this folder, run by an engine's interpreter, prints last: one process for many
+    questions, since imports are most of its time.
+    """
     script = Path(__file__).with_name(oracle)
     run = subprocess.run(
         [python, str(script)],

@@ -1,10 +1,13 @@
-"""Run by an interpreter that has SGLang 0.5.23, on a machine without a GPU: what do these flags resolve to, and which slot does each rank use?
+"""Run by an interpreter that has SGLang 0.5.23, without a GPU: what these flags mean, and each rank's slots.
 
-stdin: {"cases": [[folder with a config.json, flag, ...], ...], "experts": [token][k]}. The last line of stdout is a list with one entry for each case:
-{"resolved": {...}, and where the flags name a map, on the last node: "map_read": bool, "shape": [layers, slots], and one of "table":
-[rank][layer][expert] -> slot (static dispatch) and "chosen": [rank][layer][token][k] -> slot (dynamic dispatch of `experts`)}, or {"error": text} where
-the engine refuses. The map and its tables are the same on every node.
-Everything is the engine's own code; only the device is replaced, and torchvision, which SGLang imports but this question does not need.
+What do the flags resolve to, and which slot does each rank use?
+
+stdin: {"cases": [[folder with a config.json, flag, ...], ...], "experts": [token][k]}. The last line of
+stdout is a list with one entry for each case: {"resolved": {...}, and where the flags name a map, on the last
+node: "map_read": bool, "shape": [layers, slots], and one of "table": [rank][layer][expert] -> slot (static
+dispatch) and "chosen": [rank][layer][token][k] -> slot (dynamic dispatch of `experts`)}, or {"error": text}
+where the engine refuses. The map and its tables are the same on every node. Everything is the engine's own
+code; only the device is replaced, and torchvision, which SGLang imports but this question does not need.
 """
 
 import importlib
@@ -17,28 +20,11 @@ from typing import Any
 from unittest.mock import MagicMock
 
 FIELDS = (
-    *(
-        "tp_size",
-        "ep_size",
-        "attn_dp_size",
-        "nnodes",
-        "moe_a2a_backend",
-        "deepep_mode",
-        "ep_dispatch_algorithm",
-        "ep_num_redundant_experts",
-        "enable_eplb",
-    ),
-    "disable_shared_experts_fusion",
+    *("tp_size", "ep_size", "attn_dp_size", "nnodes", "moe_a2a_backend", "deepep_mode"),
+    *("ep_dispatch_algorithm", "ep_num_redundant_experts", "enable_eplb", "disable_shared_experts_fusion"),
 )
-TORCHVISION = (
-    "",
-    ".io",
-    ".ops",
-    ".transforms",
-    ".transforms.functional",
-    ".transforms.v2",
-    ".transforms.v2.functional",
-)
+TRANSFORMS = ("functional", "v2", "v2.functional")
+TORCHVISION = ("", ".io", ".ops", ".transforms", *(f".transforms.{part}" for part in TRANSFORMS))
 
 
 def sglang(module: str) -> Any:
@@ -46,12 +32,8 @@ def sglang(module: str) -> Any:
 
 
 def replace_torchvision() -> None:
-    for auto in (
-        "image_processing",
-        "modeling",
-        "processing",
-        "video_processing",
-    ):  # these look for it themselves: before it is replaced
+    # These look for it themselves: before it is replaced.
+    for auto in ("image_processing", "modeling", "processing", "video_processing"):
         importlib.import_module(f"transformers.models.auto.{auto}_auto")
     for part in TORCHVISION:
         module = MagicMock()
@@ -107,10 +89,8 @@ def main() -> None:
     logging.disable(logging.WARNING)
     replace_torchvision()
     sglang("eplb.expert_location").get_device = lambda: types.SimpleNamespace(device="cpu")
-    vars(importlib.import_module("torch").cuda)["get_device_capability"] = lambda *_: (
-        9,
-        0,
-    )  # an H100 or H200
+    hopper = (9, 0)  # an H100 or H200
+    vars(importlib.import_module("torch").cuda)["get_device_capability"] = lambda *_: hopper
     with sglang("runtime_context").override_platform(is_cuda=True):
         answers = [answer_or_error(case, request["experts"]) for case in request["cases"]]
     print(json.dumps(answers))  # noqa: T201 - a program

@@ -1,7 +1,10 @@
-"""Run by an interpreter that has SGLang 0.5.23: its own recorder counts what it is handed and writes its own dumps, without a GPU.
+"""Run by an interpreter that has SGLang 0.5.23: its own recorder writes its own dumps, without a GPU.
 
-argv: folder, mode (stat, per_pass, per_token). stdin: {"experts": E, "map": [layer][slot], "buffer": steps, "passes": [rank][pass][token][layer][k]}, ids of
-slots; layers without ids are dense. Only what asks for a device, for other processes or for server arguments is replaced.
+It counts what it is handed.
+
+argv: folder, mode (stat, per_pass, per_token). stdin: {"experts": E, "map": [layer][slot], "buffer": steps,
+"passes": [rank][pass][token][layer][k]}, ids of slots; layers without ids are dense. Only what asks for a
+device, for other processes or for server arguments is replaced.
 """
 
 import importlib

@@ -1,6 +1,7 @@
 """Dumps that SGLang 0.5.23's own recorder wrote, read back: the counts and the trace are what it was handed.
 
-Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough); `sglang_recorder.py` is what it runs.
+Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough);
+`sglang_recorder.py` is what it runs.
 """
 
 import json
@@ -46,7 +47,9 @@ def record(folder: Path, mode: str, ranks: int, buffer: int) -> list[Path]:
     ids=["room to spare", "wrapped", "infinite"],
 )
 def test_stat(tmp_path: Path, buffer: int, windows: list[int]) -> None:
-    """Logical counts a pass; a buffer of two steps keeps the last two of three, the newest first, and that is noted."""
+    """Logical counts a pass; a buffer of two steps keeps the last two of three, the newest first, and that is
+    noted.
+    """
     load = read_load(record(tmp_path, "stat", 1, buffer), MODEL)
     assert load.tokens_WLE.tolist() == [counted(IDS[0, number]).tolist() for number in windows]
     assert any("wrapped around" in note for note in load.notes) == (buffer != 5)
@@ -54,7 +57,9 @@ def test_stat(tmp_path: Path, buffer: int, windows: list[int]) -> None:
 
 @pytest.mark.parametrize("mode", ["per_pass", "per_token"])
 def test_detail(tmp_path: Path, mode: str) -> None:
-    """Two ranks' files, slots under a map with redundancy: sums by expert, and in per_token mode the ids themselves."""
+    """Two ranks' files, slots under a map with redundancy: sums by expert, and in per_token mode the ids
+    themselves.
+    """
     files = record(tmp_path, mode, 2, 5)
     assert len(files) == 2
     load = read_load(files, MODEL)

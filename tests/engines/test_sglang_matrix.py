@@ -1,6 +1,9 @@
-"""Every launch and map of the matrix, judged by SGLang 0.5.23's own parser, validators and loader, and our table of its replica choice against its own.
+"""Every launch and map of the matrix, and our table of replica choices, judged by SGLang 0.5.23 itself.
 
-Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough); `sglang_oracle.py` is what it runs.
+Its own parser, validators and loader judge; its own table is compared with ours.
+
+Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough); `sglang_oracle.py`
+is what it runs.
 """
 
 import json
@@ -25,16 +28,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 FORCED = (
-    "--tp-size",
-    "8",
-    "--ep-size",
-    "8",
-    "--moe-a2a-backend",
-    "deepep",
-    "--deepep-mode",
-    "normal",
-    "--ep-dispatch-algorithm",
-    "static",
+    *("--tp-size", "8", "--ep-size", "8", "--moe-a2a-backend", "deepep"),
+    *("--deepep-mode", "normal", "--ep-dispatch-algorithm", "static"),
 )
 TOKENS_TK = [
     [token % 8, 8 + token % 8, 16 + token % 8, 24 + token % 8] for token in range(16)
@@ -44,7 +39,10 @@ Answers = dict[str, list[tuple[Combination, list[dict[str, Any]]]]]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """By model: each combination that `emit` writes, and SGLang's answer for each of its nodes. One process for all: imports are most of its time."""
+    """By model: each combination that `emit` writes, and SGLang's answer for each of its nodes.
+
+    One process for all: imports are most of its time.
+    """
     order: list[tuple[str, Combination]] = []
     cases: list[list[str]] = []
     for name, config in CONFIGS.items():
@@ -69,7 +67,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable[[str], None]) -> None:
-    """No node's flags are refused, and they resolve to the plan's ranks, nodes, replicas, phase and fixed dispatch; to no replicas where no map is read."""
+    """No node's flags are refused, and they resolve to the plan's ranks, nodes, replicas, phase and fixed
+    dispatch; to no replicas where no map is read.
+    """
     refused = [
         f"{combination}: {answer['error']}"
         for combination, nodes in answers[name]
@@ -108,9 +108,11 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
 def test_every_map_is_loaded_and_every_choice_is_ours(
     name: str, answers: Answers, tell: Callable[[str], None]
 ) -> None:
-    """SGLang's loader takes each map, with a row for each decoder layer, and sends every rank, MoE layer and expert to the slot that we say.
+    """SGLang's loader takes each map, with a row for each decoder layer, and sends every rank, MoE layer and
+    expert to the slot that we say.
 
-    Where the launch does without an all-to-all (dynamic dispatch) it is every rank, MoE layer and entry of the asked tokens.
+    Where the launch does without an all-to-all (dynamic dispatch) it is every rank, MoE layer and entry of
+    the asked tokens.
     """
     model, compared, gathered, wrong = spec(name), 0, 0, []
     for combination, nodes in answers[name]:
@@ -149,7 +151,9 @@ def test_every_map_is_loaded_and_every_choice_is_ours(
 
 
 def test_what_the_engine_refuses_and_ignores(tmp_path: Path) -> None:
-    """A wrong launch is refused, so a launch that is not refused says something; a map forced on a model that is said to ignore it is not read."""
+    """A wrong launch is refused, so a launch that is not refused says something; a map forced on a model that
+    is said to ignore it is not read.
+    """
     extra, cases = tmp_path / "extra.json", []
     extra.write_text(json.dumps({"physical_to_logical_map": [[0]], "moeplan": 1}))
     for name in ("qwen3_moe", *IGNORING):
@@ -179,7 +183,9 @@ def test_what_the_engine_refuses_and_ignores(tmp_path: Path) -> None:
 
 
 def test_the_matrix_is_the_one_described() -> None:
-    """Models that SGLang reads a map for and models that it ignores one for, and one that takes no replicas; 36 combinations of each."""
+    """Models that SGLang reads a map for and models that it ignores one for, and one that takes no replicas;
+    36 combinations of each.
+    """
     assert {name for name in CONFIGS if name not in READS_MAP} == set(IGNORING)
     assert WITHOUT_REDUNDANCY & set(CONFIGS) == {"longcat_flash"}
     assert {name: len(list(combinations(name))) for name in CONFIGS} == dict.fromkeys(CONFIGS, 36)

@@ -1,6 +1,7 @@
-"""What we emit for SGLang, judged by SGLang 0.5.23 itself, and our table of its replica choice against its own.
+"""What we emit for SGLang, and our table of its replica choice, judged by SGLang 0.5.23 itself.
 
-Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough); `sglang_oracle.py` is what it runs.
+Runs where MOEPLAN_SGLANG_PYTHON names an interpreter that has SGLang (the CPU is enough); `sglang_oracle.py`
+is what it runs.
 """
 
 import json
@@ -31,18 +32,22 @@ pytestmark = pytest.mark.skipif(
 )
 
 CONFIG = {  # the least that SGLang and transformers want of a DeepSeek-V3 with the shape of TINY
-    "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "torch_dtype": "bfloat16", "vocab_size": 512, "hidden_size": 2048,
-    "intermediate_size": 512, "moe_intermediate_size": 256, "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 16,
-    "n_shared_experts": 1, "n_routed_experts": 64, "num_experts_per_tok": 8, "n_group": 8, "topk_group": 4, "first_k_dense_replace": 3,
-    "moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
-    "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": True, "routed_scaling_factor": 2.5, "hidden_act": "silu",
-    "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000, "bos_token_id": 0, "eos_token_id": 1,
+    "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "torch_dtype": "bfloat16",
+    "vocab_size": 512, "hidden_size": 2048, "intermediate_size": 512, "moe_intermediate_size": 256,
+    "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 16, "n_shared_experts": 1,
+    "n_routed_experts": 64, "num_experts_per_tok": 8, "n_group": 8, "topk_group": 4,
+    "first_k_dense_replace": 3, "moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "topk_method": "noaux_tc",
+    "scoring_func": "sigmoid", "norm_topk_prob": True, "routed_scaling_factor": 2.5, "hidden_act": "silu",
+    "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000, "bos_token_id": 0,
+    "eos_token_id": 1,
 }  # fmt: skip
 MIXTRAL_CONFIG = {
-    "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "torch_dtype": "bfloat16", "vocab_size": 512, "hidden_size": 1024,
-    "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 16, "num_key_value_heads": 8, "num_local_experts": 8,
-    "num_experts_per_tok": 2, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000, "bos_token_id": 1,
-    "eos_token_id": 2,
+    "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "torch_dtype": "bfloat16",
+    "vocab_size": 512, "hidden_size": 1024, "intermediate_size": 512, "num_hidden_layers": 2,
+    "num_attention_heads": 16, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+    "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000,
+    "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 
 Case = tuple[Topology, Placement, str]  # machine, placement, phase
@@ -57,7 +62,7 @@ def shape(gpus: int, nodes: int, redundant: int, hot: int | None = None, phase: 
 
 
 def solved(nodes: int, redundant: int) -> Case:
-    """A placement that `moeplan solve --method refine` would make for a skewed load under SGLang's own rule."""
+    """A placement that `moeplan solve --method refine` would make for a skewed load under SGLang's rule."""
     topology = machine(*[8 // nodes] * nodes)
     counts_LE = (
         np.random.default_rng(nodes)
@@ -130,7 +135,9 @@ def served(
 
 @pytest.mark.parametrize("index", range(len(SHAPES)))
 def test_static_table_is_the_engines(index: int, served: list[dict[str, Any]]) -> None:
-    """Every rank, MoE layer and expert goes to the slot that SGLang's own table names, from the file and flags we emit."""
+    """Every rank, MoE layer and expert goes to the slot that SGLang's own table names, from the file and
+    flags we emit.
+    """
     (topology, placement, _), answer = SHAPES[index], served[index]
     assert answer.get("shape") == [TINY.layers, placement.slots], answer
     engine_GLE = np.array(answer["table"])[:, list(TINY.moe_layer_ids)]
@@ -143,7 +150,9 @@ def test_static_table_is_the_engines(index: int, served: list[dict[str, Any]]) -
 
 @pytest.mark.parametrize("index", range(len(SHAPES)))
 def test_launch_flags_resolve_to_the_plan(index: int, served: list[dict[str, Any]]) -> None:
-    """SGLang's own parser and checks accept the launch, and mean by it the plan's EP size, nodes, replicas and fixed dispatch."""
+    """SGLang's own parser and checks accept the launch, and mean by it the plan's EP size, nodes, replicas
+    and fixed dispatch.
+    """
     topology, placement, phase = SHAPES[index]
     resolved = served[index]["resolved"]
     assert resolved["ep_size"] == resolved["attn_dp_size"] == topology.gpu_count
@@ -155,7 +164,9 @@ def test_launch_flags_resolve_to_the_plan(index: int, served: list[dict[str, Any
 
 
 def dynamic_flags(case: Case, folder: Path, *, all_to_all: bool) -> list[str]:
-    """The launch's flags with dynamic dispatch, or with none named and no all-to-all: the engine then takes dynamic by itself."""
+    """The launch's flags with dynamic dispatch, or with none named and no all-to-all: the engine then takes
+    dynamic by itself.
+    """
     words = launched_flags(TINY, case, folder)
     if all_to_all:
         return [{"static": "dynamic"}.get(word, word) for word in words]
@@ -180,7 +191,9 @@ def dynamic(
 
 @pytest.mark.parametrize("index", range(len(DYNAMIC)))
 def test_without_an_all_to_all_every_rank_picks_by_the_row(index: int, dynamic: list[dict[str, Any]]) -> None:
-    """The slots of 1024 tokens, in every MoE layer on every rank, are ours; the engine takes dynamic dispatch by itself."""
+    """The slots of 1024 tokens, in every MoE layer on every rank, are ours; the engine takes dynamic dispatch
+    by itself.
+    """
     (_, placement, _), answer = DYNAMIC[index], dynamic[len(DYNAMIC) + index]
     assert answer.get("resolved", answer)["moe_a2a_backend"] == "none"
     assert answer["resolved"]["ep_dispatch_algorithm"] == "dynamic"
@@ -192,7 +205,9 @@ def test_without_an_all_to_all_every_rank_picks_by_the_row(index: int, dynamic: 
 
 @pytest.mark.parametrize("index", range(len(DYNAMIC)))
 def test_with_an_all_to_all_dynamic_draws_where_we_say(index: int, dynamic: list[dict[str, Any]]) -> None:
-    """What a rank sends an expert's 128 assignments to: the one slot with share 1, or every slot with a share, each about as often."""
+    """What a rank sends an expert's 128 assignments to: the one slot with share 1, or every slot with a
+    share, each about as often.
+    """
     (topology, placement, _), answer = DYNAMIC[index], dynamic[index]
     shares = list(RULES["nearest-dynamic"](placement, Situation(TINY, topology.node_G)))
     for row, layer in enumerate(TINY.moe_layer_ids):
@@ -214,22 +229,16 @@ def test_the_comparison_can_fail() -> None:
 
 
 def test_mixtral_has_no_map_in_the_engine(ask: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
-    """Given a map, SGLang answers with no expert location for Mixtral; our launch leaves the map out and resolves to plain expert parallelism."""
+    """Given a map, SGLang answers with no expert location for Mixtral; our launch leaves the map out and
+    resolves to plain expert parallelism.
+    """
     mixtral = ModelSpec("mixtral", "mixtral", 2, (0, 1), 8, 2, 1024, 512, 1024, "bf16", "made for tests")
     placement = random_placement(mixtral, 8, 8)
     flags = launched_flags(mixtral, (machine(4, 4), placement, "decode"), tmp_path)
-    (tmp_path / "expert_location.json").write_text(
-        json.dumps({"physical_to_logical_map": placement.expert_LP.tolist()})
-    )
-    forced = [
-        *flags,
-        "--moe-a2a-backend",
-        "deepep",
-        "--deepep-mode",
-        "normal",
-        "--init-expert-location",
-        str(tmp_path / "expert_location.json"),
-    ]
+    location = tmp_path / "expert_location.json"
+    location.write_text(json.dumps({"physical_to_logical_map": placement.expert_LP.tolist()}))
+    forced = [*flags, "--moe-a2a-backend", "deepep", "--deepep-mode", "normal"]
+    forced += ["--init-expert-location", str(location)]
     ours, with_map = ask(MIXTRAL_CONFIG, [flags, forced])
     assert ours["resolved"]["ep_size"] == 8
     assert ours["resolved"]["moe_a2a_backend"] == "none"

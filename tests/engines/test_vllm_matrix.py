@@ -1,6 +1,7 @@
-"""Every launch and plugin of the matrix, judged by vLLM 0.33.0's own parser, parallel configuration and balancer state.
+"""Every launch and plugin of the matrix, judged by vLLM 0.33.0's parser, configuration and balancer state.
 
-Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM (the CPU is enough); `vllm_oracle.py` and `vllm_maps_oracle.py` are what it runs.
+Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM (the CPU is enough); `vllm_oracle.py` and
+`vllm_maps_oracle.py` are what it runs.
 """
 
 import ast
@@ -30,7 +31,9 @@ BALANCED_HERE = [name for name in CONFIGS if name in BALANCED]
 
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Combination, Answer]]]:
-    """By model: each combination that `emit` writes, once for each of its nodes, and vLLM's answer for that node."""
+    """By model: each combination that `emit` writes, once for each of its nodes, and vLLM's answer for that
+    node.
+    """
     order: list[tuple[str, Combination]] = []
     cases: list[list[str]] = []
     for name in CONFIGS:
@@ -51,7 +54,9 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[C
 def test_every_launch_means_the_plan(
     name: str, launches: dict[str, list[tuple[Combination, Answer]]], tell: Callable[[str], None]
 ) -> None:
-    """No node's flags are refused, and they mean the plan's ranks, replicas and backend; no balancer where vLLM has none for the model."""
+    """No node's flags are refused, and they mean the plan's ranks, replicas and backend; no balancer where
+    vLLM has none for the model.
+    """
     refused = [
         f"{combination}: {answer['error']}" for combination, answer in launches[name] if "error" in answer
     ]
@@ -67,7 +72,8 @@ def test_every_launch_means_the_plan(
             else "allgather_reducescatter"
         )
         assert answer["config"] == {
-            "enable_expert_parallel": True, "enable_eplb": name in BALANCED, "world_size_across_dp": problem.gpus,
+            "enable_expert_parallel": True, "enable_eplb": name in BALANCED,
+            "world_size_across_dp": problem.gpus,
             "all2all_backend": {"decode": "deepep_low_latency", "prefill": normal}[problem.workload.phase],
             "num_redundant_experts": problem.redundant, "use_async": name not in BALANCED,
         }, str(combination)  # fmt: skip
@@ -75,7 +81,9 @@ def test_every_launch_means_the_plan(
 
 @pytest.fixture(scope="module")
 def maps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Combination, Answer]]]:
-    """By model: each combination that `emit --plugin` writes, and what vLLM's balancer state makes of its map."""
+    """By model: each combination that `emit --plugin` writes, and what vLLM's balancer state makes of its
+    map.
+    """
     order: list[tuple[str, Combination]] = []
     plans: list[dict[str, Any]] = []
     for name in BALANCED_HERE:
@@ -130,7 +138,9 @@ def wheel() -> Path:
 
 
 def test_the_models_with_a_balancer_are_vllms(wheel: Path) -> None:
-    """VLLM balances a model whose class is a MixtureOfExperts and counts its MoE layers, itself or through a base: in its source, exactly where we say so."""
+    """VLLM balances a model whose class is a MixtureOfExperts and counts its MoE layers, itself or through a
+    base: in its source, exactly where we say so.
+    """
     bases: dict[str, set[str]] = {}
     counting: set[str] = set()
     for file in [*wheel.glob("models/**/*.py"), *wheel.glob("model_executor/models/*.py")]:

@@ -1,6 +1,9 @@
-"""The plugin package of a plan, installed by pip and loaded by vLLM 0.33.0's own code: its balancer state takes the plan's map.
+"""The plugin package of a plan, installed by pip and loaded by vLLM 0.33.0's own code.
 
-Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM (the CPU is enough); `vllm_plugin_oracle.py` is what it runs. No GPU moves weights here.
+vLLM's balancer state takes the plan's map.
+
+Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM (the CPU is enough); `vllm_plugin_oracle.py`
+is what it runs. No GPU moves weights here.
 """
 
 import json
@@ -20,7 +23,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_vllms_balancer_returns_the_plan(tmp_path: Path) -> None:
-    """Main and draft model: the rows that vLLM's state would move to are the plan's, as are its replica counts; a foreign model is refused."""
+    """Main and draft model: the rows that vLLM's state would move to are the plan's, as are its replica
+    counts; a foreign model is refused.
+    """
     placement = random_placement(TINY, 8, 16)
     for name, text in package(placement, TINY).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

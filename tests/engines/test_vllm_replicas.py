@@ -1,7 +1,8 @@
 """Our choice of replicas under `hashed`, against vLLM 0.33.0's own kernel.
 
-Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM. The kernel is Triton code for a GPU; here its own source is run as Python, with the dozen
-words of the Triton language that it uses done by NumPy: loads and stores are array reads and writes. vLLM itself is not imported.
+Runs where MOEPLAN_VLLM_PYTHON names an interpreter that has vLLM. The kernel is Triton code for a GPU; here
+its own source is run as Python, with the dozen words of the Triton language that it uses done by NumPy: loads
+and stores are array reads and writes. vLLM itself is not imported.
 """
 
 import ast
@@ -76,9 +77,10 @@ def kernel() -> Callable[..., None]:
     found.decorator_list = []
     program = [0]
     language = types.SimpleNamespace(
-        program_id=lambda _: program[0], arange=lambda low, high: np.arange(low, high).view(Lanes), load=load, store=store, atomic_add=atomic_add,
-        where=lambda mask, one, other: np.asarray(np.where(mask, one, other)).view(Lanes), maximum=lambda one, other: np.maximum(one, other).view(Lanes),
-        int64=np.int64, constexpr=int,
+        program_id=lambda _: program[0], arange=lambda low, high: np.arange(low, high).view(Lanes), load=load,
+        store=store, atomic_add=atomic_add, where=lambda mask, one,
+        other: np.asarray(np.where(mask, one, other)).view(Lanes), maximum=lambda one,
+        other: np.maximum(one, other).view(Lanes), int64=np.int64, constexpr=int,
     )  # fmt: skip
     scope: dict[str, Any] = {"tl": language}
     exec(compile(ast.fix_missing_locations(ast.Module([found], [])), str(source), "exec"), scope)
@@ -91,7 +93,9 @@ def kernel() -> Callable[..., None]:
 
 
 def chosen_by_vllm(kernel: Callable[..., None], experts_TK: Ints, expert_P: Ints) -> Ints:
-    """slots_TK as the kernel writes them, replicas in ascending slot order as vLLM's `compute_logical_maps` lists them."""
+    """slots_TK as the kernel writes them, replicas in ascending slot order as vLLM's `compute_logical_maps`
+    lists them.
+    """
     replicas_E = np.bincount(expert_P, minlength=TINY.experts)
     slot_EX = np.full((TINY.experts, int(replicas_E.max())), -1)
     for expert in range(TINY.experts):
@@ -99,10 +103,13 @@ def chosen_by_vllm(kernel: Callable[..., None], experts_TK: Ints, expert_P: Ints
     out = np.full(experts_TK.size, -9)
     for program_id in range(-(-experts_TK.size // BLOCK)):
         kernel(
-            program_id, topk_ids_ptr=Pointer(experts_TK.ravel()), logical_replica_count_ptr=Pointer(replicas_E),
-            logical_to_physical_ptr=Pointer(slot_EX.ravel()), out_ids_ptr=Pointer(out), out_ptr=Pointer(np.zeros(len(expert_P), dtype=np.int64)),
-            record_enabled_ptr=Pointer(np.array([0])), num_unpadded_tokens_ptr=None, num_logical_experts=TINY.experts, map_slots=slot_EX.shape[1],
-            out_size=len(expert_P), numel=experts_TK.size, num_active_experts=experts_TK.shape[1], HAS_NUM_UNPADDED=False, BLOCK_SIZE=BLOCK,
+            program_id, topk_ids_ptr=Pointer(experts_TK.ravel()),
+            logical_replica_count_ptr=Pointer(replicas_E), logical_to_physical_ptr=Pointer(slot_EX.ravel()),
+            out_ids_ptr=Pointer(out), out_ptr=Pointer(np.zeros(len(expert_P), dtype=np.int64)),
+            record_enabled_ptr=Pointer(np.array([0])), num_unpadded_tokens_ptr=None,
+            num_logical_experts=TINY.experts, map_slots=slot_EX.shape[1], out_size=len(expert_P),
+            numel=experts_TK.size, num_active_experts=experts_TK.shape[1], HAS_NUM_UNPADDED=False,
+            BLOCK_SIZE=BLOCK,
         )  # fmt: skip
     return out.reshape(experts_TK.shape)
 

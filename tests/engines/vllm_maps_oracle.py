@@ -1,8 +1,9 @@
-"""Run by an interpreter that has vLLM 0.33.0: what does its own balancer state make of many plugins' maps, one after the other?
+"""Run by an interpreter that has vLLM 0.33.0: what its balancer state makes of many plugins' maps in turn.
 
-stdin: [{"package": folder of the plugin's module, "experts": E, "redundant": R, "layers": [n of the main model, n of the draft model], "ranks": G}, ...].
-The last line of stdout is a list with {"maps": [rows of each model], "replicas": [counts that vLLM's compute_logical_maps makes of them]} or
-{"error": text} for each. Here the module is loaded from its folder; vllm_plugin_oracle.py holds that vLLM finds an installed one by itself.
+stdin: [{"package": folder of the plugin's module, "experts": E, "redundant": R, "layers": [n of the main
+model, n of the draft model], "ranks": G}, ...]. The last line of stdout is a list with {"maps": [rows of each
+model], "replicas": [counts that vLLM's compute_logical_maps makes of them]} or {"error": text} for each. Here
+the module is loaded from its folder; vllm_plugin_oracle.py holds that vLLM finds an installed one by itself.
 """
 
 import importlib

@@ -1,7 +1,10 @@
-"""Run by an interpreter that has vLLM 0.33.0, on a machine without a GPU: does vLLM's own parser and parallel configuration accept these flags?
+"""Run by an interpreter that has vLLM 0.33.0, without a GPU: does vLLM accept these flags?
 
-stdin: [[argument of `vllm serve`, ...], ...], the model apart. The last line of stdout is a list with {"config": {...}} or {"error": text} for each.
-The platform is replaced by one that claims CUDA devices; the parser and the validators are vLLM's. No model is built.
+Its own parser and parallel configuration answer.
+
+stdin: [[argument of `vllm serve`, ...], ...], the model apart. The last line of stdout is a list with
+{"config": {...}} or {"error": text} for each. The platform is replaced by one that claims CUDA devices; the
+parser and the validators are vLLM's. No model is built.
 """
 
 import importlib
@@ -11,15 +14,8 @@ from typing import Any
 
 FIELDS = ("enable_expert_parallel", "enable_eplb", "all2all_backend", "world_size_across_dp")
 PASSED_ON = (
-    *(
-        "tensor_parallel_size",
-        "data_parallel_size",
-        "data_parallel_size_local",
-        "enable_expert_parallel",
-        "enable_eplb",
-        "eplb_config",
-    ),
-    *("expert_placement_strategy", "all2all_backend"),
+    *("tensor_parallel_size", "data_parallel_size", "data_parallel_size_local", "enable_expert_parallel"),
+    *("enable_eplb", "eplb_config", "expert_placement_strategy", "all2all_backend"),
 )
 
 
@@ -56,7 +52,7 @@ def answer(parser: Any, words: list[str]) -> dict[str, Any]:
         config = importlib.import_module("vllm.config").ParallelConfig(
             **given, distributed_executor_backend="mp"
         )
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the engine's refusal is the answer; its parser exits
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a refusal is the answer; the parser exits
         return {"error": f"{type(error).__name__}: {error}"}
     found = {field: getattr(config, field) for field in FIELDS}
     return {

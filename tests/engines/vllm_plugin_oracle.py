@@ -1,8 +1,12 @@
-"""Run by an interpreter that has vLLM 0.33.0 and the plugin's package on its path: what does vLLM's own balancer state do with it?
+"""Run by an interpreter that has vLLM 0.33.0 and the plugin's package: what its balancer state does with it.
 
-stdin: {"experts": E, "redundant": R, "layers": [n of the main model, n of the draft model], "ranks": G}. The last line of stdout is
-{"policy": name, "maps": [rows of each model], "replicas": [counts that vLLM's compute_logical_maps makes of them], "refused": error for a foreign model}.
-The plugin is found by its entry point and called by vLLM's own loader; `EplbState.add_model` chooses the policy. Model, group and devices are stand-ins.
+The package is on the interpreter's path.
+
+stdin: {"experts": E, "redundant": R, "layers": [n of the main model, n of the draft model], "ranks": G}. The
+last line of stdout is {"policy": name, "maps": [rows of each model], "replicas": [counts that vLLM's
+compute_logical_maps makes of them], "refused": error for a foreign model}. The plugin is found by its entry
+point and called by vLLM's own loader; `EplbState.add_model` chooses the policy. Model, group and devices are
+stand-ins.
 """
 
 import importlib
@@ -22,8 +26,10 @@ def state_of(torch: Any, asked: dict[str, Any], layers: int) -> Any:
     parallel = SimpleNamespace(eplb_config=balancer, enable_elastic_ep=False, num_ubatches=1)
     slots = asked["experts"] + asked["redundant"]
     model = MagicMock(
-        num_routed_experts=asked["experts"], num_logical_experts=asked["experts"], num_redundant_experts=asked["redundant"], num_physical_experts=slots,
-        num_local_physical_experts=slots // asked["ranks"], num_moe_layers=layers, num_expert_groups=1, expert_weights=[[torch.zeros(1)]],
+        num_routed_experts=asked["experts"], num_logical_experts=asked["experts"],
+        num_redundant_experts=asked["redundant"], num_physical_experts=slots,
+        num_local_physical_experts=slots // asked["ranks"], num_moe_layers=layers, num_expert_groups=1,
+        expert_weights=[[torch.zeros(1)]],
     )  # fmt: skip
     module.get_ep_group = module.get_eplb_group = MagicMock()
     module.create_eplb_communicator = MagicMock()
@@ -51,7 +57,8 @@ def main() -> None:
         policy.rebalance_experts(torch.rand(99, asked["experts"]), slots, 1, 1, asked["ranks"], None)
     except RuntimeError as error:
         refused = str(error)
-    print(json.dumps({"policy": policy.__name__, "maps": maps, "replicas": replicas, "refused": refused}))  # noqa: T201 - a program
+    answer = {"policy": policy.__name__, "maps": maps, "replicas": replicas, "refused": refused}
+    print(json.dumps(answer))  # noqa: T201 - a program
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The batch file under Slurm itself: two nodes on this machine, node7 before node66 in Slurm's order, the other way round in the plan's."""
+"""The batch file under Slurm itself, on two nodes of this machine.
+
+node7 comes before node66 in Slurm's order, the other way round in the plan's.
+"""
 
 import json
 import os
@@ -158,7 +161,9 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> subprocess.
 
 
 def test_the_batch_file_is_accepted(cluster: dict[str, str], tmp_path: Path) -> None:
-    """`sbatch --test-only` finds its nodes; one that asks for more GPUs than there are is refused, so that the test can fail."""
+    """`sbatch --test-only` finds its nodes; one that asks for more GPUs than there are is refused, so that
+    the test can fail.
+    """
     folder = job_folder(tmp_path, machine(2, 2))
     done = run(folder, cluster, "sbatch", "--test-only", "job.sbatch")
     assert done.returncode == 0, done.stderr
@@ -167,7 +172,9 @@ def test_the_batch_file_is_accepted(cluster: dict[str, str], tmp_path: Path) -> 
 
 
 def test_a_job_starts_in_the_plans_order(cluster: dict[str, str], tmp_path: Path) -> None:
-    """node66 is node 0 though Slurm lists node7 first; the check before it saw all four ranks where the plan has them."""
+    """node66 is node 0 though Slurm lists node7 first; the check before it saw all four ranks where the plan
+    has them.
+    """
     folder = job_folder(tmp_path, machine(2, 2))
     done = run(folder, cluster, "sbatch", "--wait", "job.sbatch", "--extra", "flag")
     log = next(folder.glob("moeplan-*.log")).read_text()
@@ -182,22 +189,13 @@ def test_a_job_starts_in_the_plans_order(cluster: dict[str, str], tmp_path: Path
 
 
 def test_slurms_own_order_is_caught_before_serving(cluster: dict[str, str], tmp_path: Path) -> None:
-    """The same step without the host file: Slurm starts rank 0 on node7, and the check names every rank that sits elsewhere."""
+    """The same step without the host file: Slurm starts rank 0 on node7, and the check names every rank that
+    sits elsewhere.
+    """
     folder = job_folder(tmp_path, machine(2, 2))
     step = ["srun", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--nodelist={','.join(HOSTS)}"]
-    done = run(
-        folder,
-        cluster,
-        *step,
-        "moeplan",
-        "check",
-        "--live",
-        "plan.json",
-        "--hosts",
-        ",".join(HOSTS),
-        "--timeout",
-        "30",
-    )
+    check = ["moeplan", "check", "--live", "plan.json", "--hosts", ",".join(HOSTS), "--timeout", "30"]
+    done = run(folder, cluster, *step, *check)
     assert done.returncode == 2
     assert "rank 0 runs on host node7, the plan has it on node66" in done.stdout
     assert "rank 3 runs on host node66, the plan has it on node7" in done.stdout

@@ -5,20 +5,8 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from planner.topology import Topology
-from planner.topology.topology import (
-    Evidence,
-    Fabric,
-    GpuModel,
-    Island,
-    Nic,
-    Node,
-    NvLink,
-    PairLink,
-    Pcie,
-    PcieSwitch,
-    Rate,
-)
+from planner.base import Evidence, GpuModel, Rate
+from planner.topology import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Topology
 
 BY_HAND = Evidence("assumed", "made up for tests")
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15, "fp8": 2e15}, BY_HAND)
@@ -53,7 +41,10 @@ def two_by_two(kind: str = "none", nodes: int = 2, **fabric: float) -> Topology:
 
 
 def pcie_box(nodes: int = 1) -> Topology:
-    """Four GPUs, no NVLink: two below a PCIe switch on socket 0 with the one NIC, two straight on socket 1."""
+    """Four GPUs, no NVLink.
+
+    Two below a PCIe switch on socket 0 with the one NIC, two straight on socket 1.
+    """
     pcie = Pcie((rate(30),) * 4, (0, 0, 1, 1), (PcieSwitch((0, 1), rate(25), (0,)),), rate(10))
     return machine(Node((GPU,) * 4, pcie=pcie, nics=(Nic(rate(12), (0, 1, 2, 3)),)), nodes)
 
@@ -106,7 +97,10 @@ def _pcie(draw: st.DrawFn, gpus: int, nics: int) -> Pcie:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Topology:
-    """Up to four unequal nodes with every kind of NVLink, shared and pooled NICs, leaves, rails and pods; every pair of GPUs has a route."""
+    """Up to four unequal nodes with every kind of NVLink, shared and pooled NICs, leaves, rails and pods.
+
+    Every pair of GPUs has a route.
+    """
     span = draw(st.sampled_from([1, 1, 2]))
     nodes = tuple(draw(st.lists(_nodes(span), min_size=1, max_size=4)))
     kind = draw(st.sampled_from(["none", "leaf-spine", "rail"]))

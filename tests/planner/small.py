@@ -1,4 +1,6 @@
-"""Questions and placements small enough to count by hand, for the tests of the laws. The machine is tests/data/two-nodes.yaml unless another is given.
+"""Questions and placements small enough to count by hand, for the tests of the laws.
+
+The machine is tests/data/two-nodes.yaml unless another is given.
 
 Shapes: N placements, W windows, L layers, E experts, G GPUs, S slots a GPU, P slots.
 """
@@ -37,9 +39,18 @@ def two_nodes(evidence: str = "assumed") -> Topology:
 def small_model(experts: int = 4, top_k: int = 1, layers: int = 1, **changes: Any) -> ModelSpec:
     """Every layer holds experts. 992 elements and 16 bytes are a message of 2000 bytes."""
     model = ModelSpec(
-        name="small", architecture="test", layers=layers, moe_layer_ids=tuple(range(layers)), experts=experts, top_k=top_k, hidden=992,
-        expert_intermediate=500, dispatch_width=992, weight_dtype="bf16", source="made up for tests",
-    )  # fmt: skip
+        name="small",
+        architecture="test",
+        layers=layers,
+        moe_layer_ids=tuple(range(layers)),
+        experts=experts,
+        top_k=top_k,
+        hidden=992,
+        expert_intermediate=500,
+        dispatch_width=992,
+        weight_dtype="bf16",
+        source="made up for tests",
+    )
     return replace(model, **changes)
 
 
@@ -60,14 +71,8 @@ def question(
         counts_E = np.bincount(np.ravel(traced_TK), minlength=len(counts_E))
     model = small_model(len(counts_E), top_k)
     load = LoadProfile(counts_E.astype(np.int64)[None, None], (0,), "made up for tests", trace=trace)
-    return Problem(
-        topology or two_nodes(),
-        model,
-        load,
-        Workload(**{"tokens_per_rank": 600, **workload}),
-        slots_per_gpu,
-        rule,
-    )
+    step = Workload(**{"tokens_per_rank": 600, **workload})
+    return Problem(topology or two_nodes(), model, load, step, slots_per_gpu, rule)
 
 
 def placed(row: Sequence[int] | Ints, problem: Problem) -> Placement:
@@ -76,12 +81,8 @@ def placed(row: Sequence[int] | Ints, problem: Problem) -> Placement:
 
 def every_row(experts: int, gpus: int, slots_per_gpu: int) -> Ints:
     """rows_NGS: every valid placement of one layer, the order within a GPU apart."""
-    held = list(combinations(range(experts), slots_per_gpu))
-    rows = [
-        row
-        for row in product(held, repeat=gpus)
-        if len({expert for slots in row for expert in slots}) == experts
-    ]
+    held = combinations(range(experts), slots_per_gpu)
+    rows = [row for row in product(held, repeat=gpus) if len(set().union(*row)) == experts]
     return np.array(rows, dtype=np.int64)
 
 

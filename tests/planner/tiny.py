@@ -1,4 +1,4 @@
-"""Questions so small that all of their placements can be priced: machines, loads with and without a trace, and the price of every placement."""
+"""Questions so small that all of their placements can be priced, with and without a trace."""
 
 import numpy as np
 import numpy.typing as npt
@@ -39,27 +39,18 @@ def tiny_problem(
     if traced_tokens:
         keys_TE = np.log(popularity_E) + draw.gumbel(size=(traced_tokens, experts))
         experts_TK = np.argsort(-keys_TE, axis=1)[:, :top_k].astype(np.int32)
-        trace, counts_E = (
-            Trace(experts_TK[None], (traced_tokens,)),
-            np.bincount(experts_TK.ravel(), minlength=experts),
-        )
+        trace = Trace(experts_TK[None], (traced_tokens,))
+        counts_E = np.bincount(experts_TK.ravel(), minlength=experts)
     load = LoadProfile(counts_E.astype(np.int64)[None, None], (0,), "made up for tests", trace=trace)
-    return Problem(
-        MACHINES[machine],
-        small_model(experts, top_k),
-        load,
-        Workload(tokens, transport=transport),
-        slots_per_gpu,
-        rule,
-    )
+    step = Workload(tokens, transport=transport)
+    return Problem(MACHINES[machine], small_model(experts, top_k), load, step, slots_per_gpu, rule)
 
 
 def price_all(problem: Problem, rows_NP: Ints | None = None) -> Cost:
     """Every valid placement of a one-layer problem (or these), as the layers of one Cost."""
     if rows_NP is None:
-        rows_NP = every_row(problem.model.experts, problem.gpus, problem.slots_per_gpu).reshape(
-            -1, problem.slots
-        )
+        rows_NGS = every_row(problem.model.experts, problem.gpus, problem.slots_per_gpu)
+        rows_NP = rows_NGS.reshape(-1, problem.slots)
     count = len(rows_NP)
     load, trace = problem.load, problem.load.trace
     repeated = Trace(np.repeat(trace.experts_LTK, count, axis=0), trace.sequence_lengths) if trace else None

@@ -1,4 +1,4 @@
-"""The fake NVML: built once with the system's C compiler, loaded by the real pynvml in the child process that asks it."""
+"""The fake NVML: built once with the system's C compiler, loaded by the real pynvml in a child process."""
 
 import os
 import shutil
@@ -21,7 +21,9 @@ ReadNvml = Callable[..., HostFacts]
 
 @pytest.fixture(scope="session")
 def nvml_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with new/libnvidia-ml.so.1 and old/libnvidia-ml.so.1, which lacks the functions that older drivers lack."""
+    """A folder with new/libnvidia-ml.so.1 and old/libnvidia-ml.so.1, which lacks the functions that older
+    drivers lack.
+    """
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if sys.platform != "linux":
         pytest.skip(f"the fake NVML is a Linux library; this is {sys.platform}")
@@ -48,7 +50,10 @@ def nvml_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def install_nvml(nvml_libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """`install_nvml(profile)`: from now on in this test, NVML answers so. With `driver="old"`, as an older driver would."""
+    """`install_nvml(profile)`: from now on in this test, NVML answers so.
+
+    With `driver="old"`, as an older driver would.
+    """
 
     def install(profile: Mapping[str, object], driver: str = "new") -> None:
         (tmp_path / "nvml.profile").write_text(text(profile))

@@ -1,4 +1,4 @@
-"""A small HTTP server on 127.0.0.1 that answers as SGLang 0.5.23 and vLLM 0.33.0 do, and misbehaves where it is told to."""
+"""A small HTTP server on 127.0.0.1 that answers as SGLang 0.5.23 and vLLM 0.33.0 do, or misbehaves."""
 
 import base64
 import io
@@ -17,7 +17,10 @@ LAYERS, DENSE, EXPERTS, TOP_K = 4, 1, 16, 3
 
 
 def routing(prompt: str, new_tokens: int = 1) -> npt.NDArray[np.int32]:
-    """[token, decoder layer, k] of a prompt whose tokens are its bytes, as the engine would have chosen; zero in the dense layer."""
+    """[token, decoder layer, k] of a prompt whose tokens are its bytes, as the engine would have chosen.
+
+    Zero in the dense layer.
+    """
     tokens = len(prompt.encode()) + new_tokens - 1
     seeds = np.frombuffer((prompt * 2).encode()[:1] * tokens, dtype=np.uint8).astype(np.int32) + np.arange(
         tokens, dtype=np.int32
@@ -70,7 +73,9 @@ def vllm_answer(prompt: str, new_tokens: int, **changes: Any) -> dict[str, Any]:
 
 
 class Engine:
-    """What the server was asked, and how it answers: `answers` maps a path to a status and body, or to a function of the request's JSON."""
+    """What the server was asked, and how it answers: `answers` maps a path to a status and body, or to a
+    function of the request's JSON.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Any]] = []  # method, path, JSON

@@ -1,4 +1,4 @@
-"""A small tree of the files that a Linux host shows under /sys and /proc: PCI devices below switches, RDMA adapters, firmware names. Made up by us."""
+"""A made-up tree of what a Linux host shows under /sys and /proc: PCI devices, RDMA adapters, firmware."""
 
 import os
 from dataclasses import dataclass
@@ -70,7 +70,9 @@ def fake_host(
 
 
 def switched_pci(host: FakeHost, gpus: int = 8) -> None:
-    """Two GPUs and two adapters below each PCIe switch, two root complexes a socket, GPU addresses as in the NVML profiles."""
+    """Two GPUs and two adapters below each PCIe switch, two root complexes a socket, GPU addresses as in the
+    NVML profiles.
+    """
     for gpu in range(gpus):
         group, socket, bus = gpu // 2, 2 * gpu // gpus, 0x1B + 0x10 * gpu
         switch = f"pci0000:{0x10 + group:02x}/0000:{0x10 + group:02x}:01.0/0000:{0xD0 + group:02x}:00.0"

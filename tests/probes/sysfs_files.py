@@ -4,6 +4,7 @@ import io
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class Adapter:
 
     def links(self) -> dict[str, str]:
         """As the kernel has them, relative to their own folder."""
-        up = "../" * 3
+        up, below_sys = "../" * 3, self.folder.removeprefix("sys/")
         return {
-            f"sys/class/infiniband/{self.name}": f"{'../' * 2}{self.folder.removeprefix('sys/')}/infiniband/{self.name}",
+            f"sys/class/infiniband/{self.name}": f"../../{below_sys}/infiniband/{self.name}",
             f"{self.folder}/infiniband/{self.name}/device": "../../../" + self.pci,
             f"{self.folder}/driver": f"{up}{'../' * len(self.bridges)}bus/pci/drivers/{self.driver}",
         }
@@ -83,7 +84,8 @@ def packed(
 ) -> bytes:
     """An archive of files and links."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=f"w:{compression}") as tar:  # type: ignore[call-overload]  # the mode is put together
+    mode: Any = f"w:{compression}"  # put together, so that no type knows it
+    with tarfile.open(fileobj=out, mode=mode) as tar:
         for path, content in files.items():
             member = tarfile.TarInfo(path)
             data = content.encode() if isinstance(content, str) else content

@@ -1,4 +1,4 @@
-"""Five families of Mixture-of-Experts models, a few kilobytes each, random weights: transformers' own code at a toy size."""
+"""Five families of Mixture-of-Experts models at a toy size, random weights, in transformers' own code."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +65,10 @@ MOE_LAYERS = {
 
 
 def make_model(config: Any) -> Any:
-    """The model of a config with random weights, the same every time; a router's bias is random too, where it has one."""
+    """The model of a config with random weights, the same every time.
+
+    A router's bias is random too, where it has one.
+    """
     import torch
 
     torch.manual_seed(0)

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NodeCommand:
-    """One node's command. `words` are bash words, which may use $HEAD_ADDRESS (of node 0) and $PLAN_DIR (where the files lie).
+    """One node's command, in bash words."""
 
-    `per_gpu`: MPI starts it once for each GPU, in rank order; else the node starts it once. `accelerator`: nvidia or ascend.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # may use $HEAD_ADDRESS (of node 0) and $PLAN_DIR (where the files lie)
     environment: tuple[tuple[str, str], ...] = ()
-    per_gpu: bool = False
-    accelerator: str = "nvidia"
+    per_gpu: bool = False  # MPI starts it once for each GPU, in rank order; else the node starts it once
+    accelerator: str = "nvidia"  # or ascend
+
+    @property
+    def with_environment(self) -> list[str]:
+        """The words, behind `env` and the settings where there are any."""
+        settings = [f"{name}={value}" for name, value in self.environment]
+        return ["env", *settings, *self.words] if settings else list(self.words)
 
 
 def node_command(words: Sequence[str], *, per_gpu: bool = False, accelerator: str = "nvidia") -> NodeCommand:

@@ -14,15 +14,16 @@ from planner.topology import Topology
 
 @dataclass(frozen=True)
 class Emission:
-    """What an engine is started with. `files` maps names to texts and holds `launch` under 'launch.sh'; a note that begins with WARNING must be shown."""
+    """What an engine is started with. A note that begins with WARNING must be shown."""
 
-    files: Mapping[str, str]
-    launch: str
+    files: Mapping[str, str]  # texts by name, launch.sh among them
+    launch: str  # the text of launch.sh
     notes: tuple[str, ...]
-    ignored: str = ""  # why this engine would not serve the plan's placement; the launch then has its flags alone, and `files` no map
-    commands: tuple[
-        NodeCommand, ...
-    ] = ()  # what launch.sh starts, in node order; what other launchers are made from
+    # Why this engine would not serve the plan's placement; the launch then has its flags alone, and `files`
+    # no map.
+    ignored: str = ""
+    # What launch.sh starts, in node order; what other launchers are made from.
+    commands: tuple[NodeCommand, ...] = ()
 
 
 NUMBERINGS = {
@@ -35,7 +36,10 @@ NUMBERINGS = {
 
 @dataclass(frozen=True)
 class MapFile:
-    """A map as its file has it: rows by the file's own numbering, cells unchecked. `planner.maps.rules` is its judge."""
+    """A map as its file has it: rows by the file's own numbering, cells unchecked.
+
+    `planner.maps.rules` is its judge.
+    """
 
     kind: str
     rows: tuple[tuple[int, Any], ...]
@@ -50,10 +54,8 @@ class MapFile:
         if self.numbering in ("decoder", "absolute"):
             return tuple(number for number, _ in self.rows)
         known = model.moe_layer_ids if self.numbering == "moe" else model.placed_layer_ids
-        after = max(known) + 1
-        return tuple(
-            known[number] if number < len(known) else after + number - len(known) for number, _ in self.rows
-        )
+        past_last = max(known) + 1 - len(known)
+        return tuple(known[n] if n < len(known) else past_last + n for n, _ in self.rows)
 
 
 class Engine(Protocol):
@@ -64,9 +66,11 @@ class Engine(Protocol):
     VERSION: str  # the release whose rules these are
     RELEASES: Sequence[Release]  # every known one, oldest first
     REPLICA_RULE: str  # of its usual launch; a name that planner.replica knows
+    ACCELERATOR: str  # what it runs on: nvidia or ascend
+    DRAFT_IS_OPTIONAL: bool  # whether it can be started without the model's draft (MTP) layers
 
     def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-        """How dispatch moves bytes, a key of planner.problem.problem.TRANSPORTS."""
+        """How dispatch moves bytes, a key of planner.problem.TRANSPORTS."""
 
     def replica_rule(self, phase: str, topology: Topology) -> str:
         """The rule of the launch that is emitted for this machine."""
@@ -89,13 +93,26 @@ class Engine(Protocol):
     def emit(
         self, placement: Placement, problem: Problem, model_path: str, version: str | None = None
     ) -> Emission:
-        """Files and launch script that serve `placement`; flags alone and `ignored` where the engine would not read its map.
+        """Files and launch script that serve `placement`.
 
+        Flags alone and `ignored` where the engine would not read its map.
         BadInput where the placement breaks a hard rule or a limit, or the version is known to differ.
         """
 
     def read_map(self, value: Any) -> MapFile | None:
         """The map in a parsed JSON or YAML file, or None where this is not the engine's format."""
+
+
+class PluginEngine(Engine, Protocol):
+    """An engine that serves a plan's placement where a plugin of ours is installed beside it."""
+
+    def plugin_serves(self, model: ModelSpec) -> bool:
+        """Whether the plugin can make it serve this model."""
+
+    def emit_with_plugin(
+        self, placement: Placement, problem: Problem, model_path: str, version: str | None = None
+    ) -> Emission:
+        """As `emit`, with the plugin among the files."""
 
 
 class MapFormat(Protocol):

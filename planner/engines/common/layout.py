@@ -1,4 +1,4 @@
-"""Rows that engines make when they are given none, and what several of them refuse: broken placements, uneven nodes.
+"""Rows that engines make when they are given none, and what several refuse: broken placements, uneven nodes.
 
 Shapes: L layers, P slots, G GPUs.
 """
@@ -16,11 +16,18 @@ from planner.topology import Topology
 
 
 def refuse_broken(placement: Placement, problem: Problem, limits: Sequence[Violation]) -> None:
-    """Nothing is written for a placement that breaks a hard rule, nor for a question past the engine's limits."""
+    """Nothing is written for a placement that breaks a hard rule, nor for a question past the engine's
+    limits.
+    """
     broken = violations(problem, placement) or list(limits)
     if broken:
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         raise BadInput(f"this placement cannot be emitted: {broken[0].text}{more}")
+
+
+def rows_by_layer(placement: Placement) -> dict[int, list[int]]:
+    """The experts of each slot, by absolute layer id."""
+    return dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
 
 
 def same_rows(model: ModelSpec, gpus: int, expert_P: npt.NDArray[np.int64]) -> Placement:
@@ -30,9 +37,27 @@ def same_rows(model: ModelSpec, gpus: int, expert_P: npt.NDArray[np.int64]) -> P
 
 
 def cyclic_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    """Expert p % E in slot p: the default of SGLang and vLLM. Its copies lie E slots apart and S <= E, so no GPU holds an expert twice."""
+    """Expert p % E in slot p: the default of SGLang and vLLM.
+
+    Copies of an expert lie E slots apart and a GPU has no more than E, so none holds an expert twice.
+    """
     check_slots(model, gpus, redundant)
     return same_rows(model, gpus, np.arange(model.experts + redundant) % model.experts)
+
+
+def draft_rows_lost(title: str, placement: Placement, problem: Problem) -> list[str]:
+    """Warnings for an engine whose map has no row for draft layers, and which gives them the cyclic
+    placement.
+    """
+    model = problem.model
+    default = cyclic_placement(model, problem.gpus, problem.redundant)
+    lost = [
+        layer
+        for row, layer in enumerate(placement.layer_ids)
+        if layer in model.draft_layer_ids and (placement.expert_LP[row] != default.expert_LP[row]).any()
+    ]
+    why = f"{title}'s map has no row for it and serves it in its default placement, not in the plan's"
+    return [f"WARNING: draft layer {layer}: {why}" for layer in lost]
 
 
 def gpus_per_node(topology: Topology) -> tuple[int, ...]:
@@ -43,8 +68,6 @@ def gpus_per_node(topology: Topology) -> tuple[int, ...]:
 def uneven_nodes(topology: Topology, why: str) -> list[Violation]:
     """The limit of engines that start as many ranks on each node."""
     counts = gpus_per_node(topology)
-    return (
-        []
-        if len(set(counts)) == 1
-        else [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}")]
-    )
+    if len(set(counts)) == 1:
+        return []
+    return [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}")]

@@ -1,7 +1,7 @@
 """launch.sh: one command for each node, its rank order pinned to the plan's."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.engines.common.layout import gpus_per_node
 from planner.topology import Topology
@@ -12,21 +12,19 @@ PLAN_DIR = '"$PLAN_DIR"'  # a bash word, as are all arguments here: the folder t
 
 def head(title: str, notes: Sequence[str], *, in_plan_dir: bool) -> list[str]:
     """The lines above the first command; `in_plan_dir` where a command names a file of the plan."""
-    return [
-        "#!/usr/bin/env bash",
-        f"# {one_line(title)}. Written by moeplan; arguments given to this script are added to the command.",
-        *(f"# {one_line(note)}" for note in notes),
-        "set -euo pipefail",
-        *(
-            ['PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"']
-            if in_plan_dir
-            else []
-        ),
-    ]
+    by = "Written by moeplan; arguments given to this script are added to the command."
+    lines = ["#!/usr/bin/env bash", f"# {one_line(title)}. {by}", *(f"# {one_line(note)}" for note in notes)]
+    lines.append("set -euo pipefail")
+    if in_plan_dir:
+        lines.append('PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"')
+    return lines
 
 
 def per_node(title: str, notes: Sequence[str], topology: Topology, commands: Sequence[Sequence[str]]) -> str:
-    """The script for commands that each node starts once. On several nodes it asks for NODE_RANK and HEAD_ADDRESS, and refuses to guess them."""
+    """The script for commands that each node starts once.
+
+    On several nodes it asks for NODE_RANK and HEAD_ADDRESS, and refuses to guess them.
+    """
     lines = head(title, notes, in_plan_dir=any(PLAN_DIR in word for command in commands for word in command))
     if len(commands) == 1:
         return "\n".join([*lines, f"exec {command_line(commands[0])}", ""])
@@ -35,16 +33,7 @@ def per_node(title: str, notes: Sequence[str], topology: Topology, commands: Seq
         f': "${{NODE_RANK:?set it to the number of this node in the plan, 0 to {last}}}"',
         ': "${HEAD_ADDRESS:?set it to the host name or address of node 0, the same on every node}"',
         'case "$NODE_RANK" in',
-    ]
-    first = 0
-    for node, (command, count) in enumerate(zip(commands, gpus_per_node(topology), strict=True)):
-        name = one_line(topology.nodes[node].name) or "node"
-        lines += [
-            f"{node}) # {name}: GPUs {first}-{first + count - 1} of the plan",
-            f"    exec {command_line(command)} ;;",
-        ]
-        first += count
-    lines += [
+        *_arms(topology, commands),
         f"*) echo \"NODE_RANK is '$NODE_RANK'; this plan has the nodes 0 to {last}\" >&2; exit 2 ;;",
         "esac",
         "",
@@ -60,6 +49,16 @@ def command_line(words: Sequence[str]) -> str:
 def one_line(text: str) -> str:
     """A comment cannot be left: a line break in a name would start a command."""
     return " ".join(text.split())
+
+
+def _arms(topology: Topology, commands: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A branch for each node."""
+    first = 0
+    for node, (command, count) in enumerate(zip(commands, gpus_per_node(topology), strict=True)):
+        name = one_line(topology.nodes[node].name) or "node"
+        yield f"{node}) # {name}: GPUs {first}-{first + count - 1} of the plan"
+        yield f"    exec {command_line(command)} ;;"
+        first += count
 
 
 def _grouped(words: Sequence[str]) -> list[list[str]]:

@@ -8,26 +8,16 @@ RPC_PORT = 13345
 
 
 def serve_words(problem: Problem, model_path: str, node: int) -> list[str]:
-    """`vllm serve` with one data-parallel rank a GPU, as bash words. Node 0 serves; the others join it without an API server."""
+    """`vllm serve` with one data-parallel rank a GPU, as bash words.
+
+    Node 0 serves; the others join it without an API server.
+    """
     counts = gpus_per_node(problem.topology)
-    words = [
-        "vllm",
-        "serve",
-        script.quote(model_path),
-        "--tensor-parallel-size",
-        "1",
-        "--data-parallel-size",
-        str(problem.gpus),
-    ]
+    words = ["vllm", "serve", script.quote(model_path), "--tensor-parallel-size", "1"]
+    words += ["--data-parallel-size", str(problem.gpus)]
     if len(counts) > 1:
-        words += [
-            "--data-parallel-size-local",
-            str(counts[node]),
-            "--data-parallel-address",
-            '"$HEAD_ADDRESS"',
-            "--data-parallel-rpc-port",
-            str(RPC_PORT),
-        ]
+        words += ["--data-parallel-size-local", str(counts[node])]
+        words += ["--data-parallel-address", '"$HEAD_ADDRESS"', "--data-parallel-rpc-port", str(RPC_PORT)]
     if node:
         words += ["--data-parallel-start-rank", str(sum(counts[:node])), "--headless"]
     return words

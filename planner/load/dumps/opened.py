@@ -1,4 +1,4 @@
-"""A file or folder that may be an engine's dump, opened once by its suffix; which engine wrote it is for the readers to tell."""
+"""A file or folder that may be an engine's dump, opened once by its suffix; the readers tell whose it is."""
 
 import base64
 import binascii
@@ -19,11 +19,18 @@ NUMPY_MAGIC = b"\x93NUMPY"
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """`kind` says what `value` is: torch (a tree with arrays), array, raw (bytes), text, or folder and name (nothing read yet)."""
+    """`kind` says what `value` is: torch (a tree with arrays), array, raw (bytes) or text.
+
+    Of a folder or a name nothing is read yet.
+    """
 
     path: Path
     kind: str
     value: Any = None
+
+    def holds(self, *keys: str) -> bool:
+        """Whether this is a tree with any of these keys."""
+        return isinstance(self.value, dict) and bool(set(keys) & set(self.value))
 
 
 def open_file(path: Path) -> Opened | None:
@@ -47,11 +54,9 @@ def open_file(path: Path) -> Opened | None:
 
 
 def _by_content(path: Path, content: bytes) -> Opened:
-    return (
-        Opened(path, "array", parse_npz(content, path).get("array"))
-        if content.startswith(NUMPY_MAGIC)
-        else Opened(path, "raw", content)
-    )
+    if content.startswith(NUMPY_MAGIC):
+        return Opened(path, "array", parse_npz(content, path).get("array"))
+    return Opened(path, "raw", content)
 
 
 def _unwrapped(path: Path) -> bytes:
@@ -60,7 +65,8 @@ def _unwrapped(path: Path) -> bytes:
         content = base64.b64decode(re.sub(rb"\s", b"", read_bytes(path)), validate=True)
     except binascii.Error as error:
         raise BadInput(
-            f"{path}: not base64 text ({error}); a .b64 file holds one 'routed_experts' of the engine's answer, without quotes"
+            f"{path}: not base64 text ({error}); "
+            "a .b64 file holds one 'routed_experts' of the engine's answer, without quotes"
         ) from error
     if not content:
         raise BadInput(f"{path}: holds no bytes behind its base64 text")

@@ -1,4 +1,4 @@
-"""Parquet tables with the columns of our CSVs. pyarrow reads them where it is installed; nothing else of ours needs it."""
+"""Parquet tables with the columns of our CSVs, read by pyarrow; nothing else of ours needs it."""
 
 import importlib
 import io
@@ -9,7 +9,7 @@ from typing import Any
 from planner.base import BadInput, read_bytes
 from planner.load.csv_tables import read_rows
 from planner.load.dumps.opened import Opened
-from planner.load.formats import Recording
+from planner.load.recording import Recording
 from planner.model import ModelSpec
 
 MOST_CELLS = 20_000_000  # each becomes a Python object
@@ -29,27 +29,7 @@ def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[R
 
 def _rows(path: Path) -> list[dict[str, str]]:
     """The table's rows as text, as a CSV has them."""
-    content = read_bytes(path)
-    try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise BadInput(
-            f"{path}: reading Parquet takes pyarrow, which is not installed: pip install pyarrow, or save the table as CSV"
-        ) from error
-    try:
-        file = parquet.ParquetFile(io.BytesIO(content))
-        cells = file.metadata.num_rows * file.metadata.num_columns
-        columns: dict[str, list[Any]] = file.read().to_pydict() if cells <= MOST_CELLS else {}
-    except (
-        Exception
-    ) as error:  # pyarrow has its own tree of errors, and raises OSError, ValueError and others besides
-        raise BadInput(
-            f"{path}: not a readable Parquet file ({' '.join(str(error).split())[:120]})"
-        ) from error
-    if cells > MOST_CELLS:
-        raise BadInput(
-            f"{path}: unfolds to {cells:,} cells, more than the {MOST_CELLS:,} we read; record fewer windows"
-        )
+    columns = _columns(path)
     rows = [
         {name: str(cell) for name, cell in zip(columns, row, strict=True)}
         for row in zip(*columns.values(), strict=True)
@@ -57,3 +37,25 @@ def _rows(path: Path) -> list[dict[str, str]]:
     if not rows:
         raise BadInput(f"{path}: the table has no rows")
     return rows
+
+
+def _columns(path: Path) -> dict[str, list[Any]]:
+    content = read_bytes(path)
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise BadInput(
+            f"{path}: reading Parquet takes pyarrow, which is not installed: "
+            "pip install pyarrow, or save the table as CSV"
+        ) from error
+    try:
+        file = parquet.ParquetFile(io.BytesIO(content))
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        columns: dict[str, list[Any]] = file.read().to_pydict() if cells <= MOST_CELLS else {}
+    except Exception as error:  # pyarrow has its own tree of errors, and raises OSError and others besides
+        reason = " ".join(str(error).split())[:120]
+        raise BadInput(f"{path}: not a readable Parquet file ({reason})") from error
+    if cells > MOST_CELLS:
+        most = f"more than the {MOST_CELLS:,} we read; record fewer windows"
+        raise BadInput(f"{path}: unfolds to {cells:,} cells, {most}")
+    return columns

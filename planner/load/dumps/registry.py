@@ -1,12 +1,12 @@
-"""What serving engines write down of their load. One module an engine; this one finds the module that knows each file."""
+"""Which engine wrote a file: the readers of dumps, a module an engine, and the one that knows each file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
 from planner.base import BadInput, modules_with
 from planner.load.dumps.opened import Opened, open_file
-from planner.load.formats import Recording
+from planner.load.recording import Recording
 from planner.model import ModelSpec
 
 
@@ -17,31 +17,34 @@ class Reader(Protocol):
         """Whether this reader knows the file, by its content where its name does not say."""
 
     def read(self, dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
-        """The recordings in all files of this engine together: ranks summed, parts judged against each other (`ranks` as in parts.distinct_parts)."""
+        """The recordings in all files of this engine together: ranks summed, parts judged against each other.
+
+        `ranks` is as in parts.distinct_parts.
+        """
 
 
 def read_dumps(
     paths: Sequence[Path], model: ModelSpec, ranks: str | None = None
 ) -> tuple[dict[Path, list[Recording]], list[Path]]:
     """(recordings by the first file of each engine, files that no engine wrote)."""
+    readers = _readers()
     claimed: dict[str, list[Opened]] = {}
     rest = []
     for path in paths:
         found = open_file(path)
-        name = (
-            next((name for name, reader in _readers().items() if reader.recognise(found, model)), None)
-            if found
-            else None
-        )
-        if found is None or name is None:
-            rest.append(path)
-        else:
+        name = _engine_of(found, model, readers) if found else None
+        if found and name:
             claimed.setdefault(name, []).append(found)
+        else:
+            rest.append(path)
     for dumps in claimed.values():
         _refuse_twice(dumps)
-    return {
-        dumps[0].path: _readers()[name].read(dumps, model, ranks) for name, dumps in claimed.items()
-    }, rest
+    by_first = {dumps[0].path: readers[name].read(dumps, model, ranks) for name, dumps in claimed.items()}
+    return by_first, rest
+
+
+def _engine_of(found: Opened, model: ModelSpec, readers: Mapping[str, Reader]) -> str | None:
+    return next((name for name, reader in readers.items() if reader.recognise(found, model)), None)
 
 
 def _refuse_twice(dumps: Sequence[Opened]) -> None:

@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput
-from planner.load.formats import Array, Recording, check_size
+from planner.load.counts import LARGEST, inexact
 from planner.load.profile import Counts
+from planner.load.recording import Array, Recording, check_size
+
+MOST = LARGEST // 4096  # room for the sum over any number of ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +33,28 @@ class SlotMap:
                     f"{self.source}: layer {layer} has {len(expert_P)} slots, other layers have {self.slots}"
                 )
 
+    def experts_LTK(self, layer_ids: Sequence[int], slots_LTK: Array) -> Array:
+        """The experts in the place of the slots. Every layer has a row here."""
+        rows = zip(layer_ids, slots_LTK, strict=True)
+        return np.stack([self.rows[layer][slots_TK] for layer, slots_TK in rows])
+
 
 def slot_map(rows: Any, source: str, experts: int, layer_ids: Sequence[int] | None = None) -> SlotMap:
-    """The map in nested lists or an array [L, P], rows in order of decoder layer unless `layer_ids` names them."""
+    """The map in nested lists or an array [L, P], rows by decoder layer unless `layer_ids` names them."""
+    what = f"{source}: the physical-to-logical map"
     try:
         expert_LP = np.array(rows)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadInput(
-            f"{source}: the physical-to-logical map is not made of equally long rows of whole numbers"
-        ) from error
+        raise BadInput(f"{what} is not made of equally long rows of whole numbers") from error
     if expert_LP.ndim != 2 or not expert_LP.size or expert_LP.dtype.kind not in "iu":
-        raise BadInput(
-            f"{source}: the physical-to-logical map has shape {list(expert_LP.shape)} of {expert_LP.dtype}; expected whole numbers [layer, slot]"
-        )
+        held = f"shape {list(expert_LP.shape)} of {expert_LP.dtype}"
+        raise BadInput(f"{what} has {held}; expected whole numbers [layer, slot]")
     outside = (expert_LP < 0) | (expert_LP >= experts)
     if outside.any():
         row, slot = (int(index) for index in np.argwhere(outside)[0])
         raise BadInput(
-            f"{source}: layer row {row}, slot {slot} of the map holds expert {expert_LP[row, slot]}; the model has the experts 0..{experts - 1}"
+            f"{source}: layer row {row}, slot {slot} of the map holds expert {expert_LP[row, slot]}; "
+            f"the model has the experts 0..{experts - 1}"
         )
     ids = range(len(expert_LP)) if layer_ids is None else layer_ids
     return SlotMap(source, dict(zip(ids, expert_LP.astype(np.int64), strict=True)), expert_LP.shape[1])
@@ -56,10 +63,11 @@ def slot_map(rows: Any, source: str, experts: int, layer_ids: Sequence[int] | No
 def logical_counts(
     counts_WLP: Array, layer_ids: Sequence[int], where: str, found: SlotMap, experts: int
 ) -> Counts:
-    """tokens_WLE: each expert gets the counts of its slots. BadInput where a layer with counts has no row in the map."""
+    """tokens_WLE: each expert gets the counts of its slots. BadInput where a layer with counts has no row."""
     if counts_WLP.shape[2] != found.slots:
         raise BadInput(
-            f"{where}: {counts_WLP.shape[2]} counts a layer, but {found.source} maps {found.slots} slots; give the map it was recorded under"
+            f"{where}: {counts_WLP.shape[2]} counts a layer, but {found.source} maps {found.slots} slots; "
+            "give the map it was recorded under"
         )
     counts_WLP = whole_counts(counts_WLP, layer_ids, where)
     check_size(where, len(counts_WLP), len(layer_ids), experts)
@@ -69,9 +77,8 @@ def logical_counts(
             for slot, expert in enumerate(found.rows[layer]):
                 tokens_WLE[:, row, expert] += counts_WLP[:, row, slot]
         elif counts_WLP[:, row].any():
-            raise BadInput(
-                f"{where}: layer {layer} has counts of slots, but no row in the map {found.source}"
-            )
+            unmapped = f"layer {layer} has counts of slots, but no row in the map {found.source}"
+            raise BadInput(f"{where}: {unmapped}")
     return tokens_WLE
 
 
@@ -85,31 +92,22 @@ def logical_trace(recording: Recording, layer_ids: Sequence[int], found: SlotMap
     missing = sorted(set(layer_ids) - set(found.rows))
     if missing:
         raise BadInput(f"{recording.path}: layer {missing[0]} has no row in the map {found.source}")
-    experts_LTK = np.stack(
-        [found.rows[layer][slots_TK] for layer, slots_TK in zip(layer_ids, slots_LTK, strict=True)]
-    )
-    return replace(recording, values=experts_LTK, logical=True)
+    return replace(recording, values=found.experts_LTK(layer_ids, slots_LTK), logical=True)
 
 
 def whole_counts(values: Array, layer_ids: Sequence[int], where: str) -> Counts:
-    """Counts [window, layer, slot] as int64, checked before they are summed: in a sum a wrapped counter would be hidden."""
+    """Counts [window, layer, slot] as int64, checked before a sum hides a counter that wrapped around."""
     if values.dtype.kind == "f":
-        bad = (
-            ~np.isfinite(values)
-            | (values != np.floor(values))
-            | (values < 0)
-            | (values >= 2.0 ** min(np.finfo(values.dtype).nmant + 1, 53))
-        )
+        bad = inexact(values)
     elif values.dtype.kind in "iu":
-        bad = (values < 0) | (
-            values > np.iinfo(np.int64).max // 4096
-        )  # room for the sum over any number of ranks
+        bad = (values < 0) | (values > MOST)
     else:
         raise BadInput(f"{where}: counts are of type {values.dtype}; expected whole numbers")
     if bad.any():
         window, row, slot = (int(index) for index in np.argwhere(bad)[0])
         raise BadInput(
-            f"{where}: window {window}, layer {layer_ids[row]}, column {slot}: the count is {values[window, row, slot]}; "
-            "counts are whole and not negative (an int32 counter that wrapped around is: record shorter windows)"
+            f"{where}: window {window}, layer {layer_ids[row]}, column {slot}: "
+            f"the count is {values[window, row, slot]}; counts are whole and not negative "
+            "(an int32 counter that wrapped around is: record shorter windows)"
         )
     return values.astype(np.int64)

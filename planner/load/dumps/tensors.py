@@ -1,4 +1,7 @@
-"""Files of tensors to NumPy arrays: PyTorch's, without running what is in them, and safetensors. Their libraries are imported here alone."""
+"""Files of tensors to NumPy arrays: PyTorch's, without running what is in them, and safetensors.
+
+Their libraries are imported here alone.
+"""
 
 import io
 import warnings
@@ -11,11 +14,20 @@ import numpy.typing as npt
 
 from planner.base import LARGEST_FILE_BYTES, BadInput, read_bytes
 
+DAMAGED_ZIP = (
+    zipfile.BadZipFile,
+    ValueError,
+    OSError,
+    NotImplementedError,
+)  # a bad directory, another version
 INSTALL = "install it: pip install 'moeplan[hardware]'"
 
 
 def read_torch(path: Path) -> Any:
-    """The tree that `torch.save` wrote, its tensors as arrays. BadInput where the file is damaged, holds anything but data, or PyTorch is absent."""
+    """The tree that `torch.save` wrote, its tensors as arrays.
+
+    BadInput where the file is damaged, holds anything but data, or PyTorch is absent.
+    """
     content = read_bytes(path)
     try:
         import torch  # heavy: imported where it is used
@@ -25,15 +37,15 @@ def read_torch(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch warns of what it then refuses
-            return _as_arrays(
-                torch.load(io.BytesIO(content), map_location="cpu", weights_only=True), path, torch
-            )
+            tree = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+            return _as_arrays(tree, path, torch)
     except BadInput:
         raise
     except Exception as error:  # a damaged file makes PyTorch raise nearly anything
         reason = " ".join(str(error).split())[:120]
         raise BadInput(
-            f"{path}: not a readable file of tensors ({type(error).__name__}: {reason}); it is damaged, cut short, or holds code"
+            f"{path}: not a readable file of tensors ({type(error).__name__}: {reason}); "
+            "it is damaged, cut short, or holds code"
         ) from error
 
 
@@ -62,7 +74,8 @@ def _as_arrays(value: Any, path: Path, torch: Any) -> Any:
         return value
     if value.numel() * 8 > LARGEST_FILE_BYTES:  # a stride of zero makes a small file claim any shape
         raise BadInput(
-            f"{path}: a tensor of shape {list(value.shape)} is larger than the {LARGEST_FILE_BYTES:,} bytes we read; record fewer steps"
+            f"{path}: a tensor of shape {list(value.shape)} is larger than the {LARGEST_FILE_BYTES:,} bytes "
+            "we read; record fewer steps"
         )
     if value.dtype == torch.bfloat16:
         raise BadInput(
@@ -77,12 +90,7 @@ def _refuse_bomb(path: Path, content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unfolded = sum(entry.file_size for entry in archive.infolist())
-    except (
-        zipfile.BadZipFile,
-        ValueError,
-        OSError,
-        NotImplementedError,
-    ) as error:  # what zipfile raises at a damaged directory or an unknown version
+    except DAMAGED_ZIP as error:
         raise BadInput(
             f"{path}: not a readable file of tensors ({error}); it is damaged or cut short"
         ) from error

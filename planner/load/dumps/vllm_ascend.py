@@ -1,13 +1,14 @@
-"""vllm-ascend (source of 2026-08-22): it keeps its expert heat in memory; the one file it records is its map, which is no load.
+"""vllm-ascend (source of 2026-08-22): the one file it records is its map, which is no load and is refused.
 
-Its offline planner takes a plain tensor [layer, expert], which `planner.load.dumps.eplb` reads.
+It keeps its expert heat in memory. Its offline planner takes a plain tensor [layer, expert], which
+`planner.load.dumps.eplb` reads.
 """
 
 from collections.abc import Sequence
 
 from planner.base import BadInput, read_bytes
 from planner.load.dumps.opened import Opened
-from planner.load.formats import Recording
+from planner.load.recording import Recording
 from planner.model import ModelSpec
 
 HEAD_BYTES = 4096
@@ -27,6 +28,7 @@ def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[R
     """BadInput: a map says where experts sit, not how much they are used."""
     del model, ranks
     raise BadInput(
-        f"{dumps[0].path}: this is vllm-ascend's expert map (expert_map_path or expert_map_record_path): it says where experts sit, not how often they are "
-        "chosen. `moeplan check` judges it; as a load give counts, like the tensor [layer, expert] that its offline planner takes"
+        f"{dumps[0].path}: this is vllm-ascend's expert map (expert_map_path or expert_map_record_path): "
+        "it says where experts sit, not how often they are chosen. `moeplan check` judges it; "
+        "as a load give counts, like the tensor [layer, expert] that its offline planner takes"
     )

@@ -1,8 +1,9 @@
 """Connecting: swaps after which shared experts join all GPUs of a layer, with the replica counts as they are.
 
-The graph has GPUs and replicated experts as nodes and a slot of a replicated expert as an edge. A slot that closes a cycle is spare: its GPU stays joined
-without it. Swapped with any slot of another island, it joins the two: its expert's other replicas stay here, and what comes back takes its own island along.
-R >= G - 1 leaves a spare slot for as long as there are several islands, so this always ends.
+The graph has GPUs and replicated experts as nodes and a slot of a replicated expert as an edge. A slot that
+closes a cycle is spare: its GPU stays joined without it. Swapped with any slot of another island, it joins
+the two: its expert's other replicas stay here, and what comes back takes its own island along. R >= G - 1
+leaves a spare slot for as long as there are several islands, so this always ends.
 
 Shapes: L layers, E experts, P slots, G GPUs.
 """
@@ -20,7 +21,9 @@ def connect(
     speed_G: Loads | None = None,
     node_G: Ints | None = None,
 ) -> Ints:
-    """expert_LP whose GPUs form one island in every layer; each swap is the one that leaves the lower peak of its two GPUs, ties to the lower slots.
+    """expert_LP whose GPUs form one island in every layer.
+
+    Each swap is the one that leaves the lower peak of its two GPUs, ties to the lower slots.
 
     With `node_G`, swaps within a node come before others: they leave every expert on the nodes it is on.
     ValueError where the replicas are too few: slots - experts < gpus - 1.
@@ -29,12 +32,8 @@ def connect(
         raise ValueError(f"{expert_LP.shape[1]} slots for {load_LE.shape[1]} experts cannot join {gpus} GPUs")
     speed = np.ones(gpus) if speed_G is None else speed_G
     node = np.zeros(gpus, dtype=np.int64) if node_G is None else node_G
-    return np.array(
-        [
-            _connected(load_E, expert_P.astype(np.int64), speed, node)
-            for load_E, expert_P in zip(load_LE, expert_LP, strict=True)
-        ]
-    )
+    rows = zip(load_LE, expert_LP.astype(np.int64), strict=True)
+    return np.array([_connected(load_E, expert_P, speed, node) for load_E, expert_P in rows])
 
 
 def _connected(load_E: Loads, expert_P: Ints, speed_G: Loads, node_G: Ints) -> Ints:
@@ -49,10 +48,8 @@ def _connected(load_E: Loads, expert_P: Ints, speed_G: Loads, node_G: Ints) -> I
         total_G = value_P.reshape(gpus, -1).sum(axis=1)
         change_XP = value_P[None, :] - value_P[spare, None]
         here_G = gpu_P[spare]
-        peak_XP = np.maximum(
-            (total_G[here_G, None] + change_XP) / speed_G[here_G, None],
-            (total_G[gpu_P] - change_XP) / speed_G[gpu_P],
-        )
+        here_XP = (total_G[here_G, None] + change_XP) / speed_G[here_G, None]
+        peak_XP = np.maximum(here_XP, (total_G[gpu_P] - change_XP) / speed_G[gpu_P])
         peak_XP[island_G[here_G, None] == island_G[gpu_P]] = np.inf
         inside_XP = node_G[here_G, None] == node_G[gpu_P]
         if np.isfinite(peak_XP[inside_XP]).any():

@@ -1,6 +1,7 @@
-"""Levelling: swaps of two replicas under several loads at once, until the worst GPU of the worst load is as low as swaps take it.
+"""Levelling: swaps of two replicas under several loads at once, for the worst GPU of the worst load.
 
-Shapes: D loads, L layers, E experts, P slots, G GPUs, S slots of the hot GPU, Q slots of K cold ones. Each load's rows sum to 1, so that their peaks compare.
+Shapes: D loads, L layers, E experts, P slots, G GPUs, S slots of the hot GPU, Q slots of K cold ones. Each
+load's rows sum to 1, so that their peaks compare.
 """
 
 from dataclasses import dataclass
@@ -17,24 +18,25 @@ FEW = 8  # coldest GPUs tried first; the others where none of them serves
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What a swap has to leave alone. `joined`: replicated experts stay where they are, so that the GPUs they join stay joined."""
+    """What a swap has to leave alone.
+
+    `joined`: replicated experts stay where they are, so that the GPUs they join stay joined.
+    """
 
     gpus: int
     speed_G: Loads | None = None  # load counts divided by it
-    node_G: Ints | None = (
-        None  # given where replicas are spread over nodes: a replicated expert stays on its node
-    )
+    # Given where replicas are spread over nodes: a replicated expert stays on its node
+    node_G: Ints | None = None
     joined: bool = False
 
 
 def level(load_DLE: Loads, expert_LP: npt.NDArray[np.integer], limits: Limits) -> Ints:
-    """expert_LP with the same replica counts, and in no layer a higher peak in the worst of the loads. Ties fall to the lower slot."""
-    return np.array(
-        [
-            _levelled(load_DLE[:, row], expert_P.astype(np.int64), limits)
-            for row, expert_P in enumerate(expert_LP)
-        ]
-    )
+    """expert_LP with the same replica counts, and in no layer a higher peak in the worst of the loads.
+
+    Ties fall to the lower slot.
+    """
+    rows = enumerate(expert_LP.astype(np.int64))
+    return np.array([_levelled(load_DLE[:, row], expert_P, limits) for row, expert_P in rows])
 
 
 def _levelled(load_DE: Loads, expert_P: Ints, limits: Limits) -> Ints:
@@ -51,11 +53,8 @@ def _levelled(load_DE: Loads, expert_P: Ints, limits: Limits) -> Ints:
         load, hot = divmod(int(busy_DG.argmax()), gpus)
         cold_G = np.argsort(busy_DG[load], kind="stable")[:-1] if gpus > 1 else np.empty(0, dtype=np.int64)
         goal = busy_DG[load, hot] * (1 - WORTH)
-        if not any(
-            _swap(state, hot, some_G, goal, speed_G, limits)
-            for some_G in (cold_G[:FEW], cold_G[FEW:])
-            if len(some_G)
-        ):
+        parts = [some_G for some_G in (cold_G[:FEW], cold_G[FEW:]) if len(some_G)]
+        if not any(_swap(state, hot, some_G, goal, speed_G, limits) for some_G in parts):
             break
     return expert_P
 
@@ -72,7 +71,7 @@ class _State:
 
 
 def _swap(state: _State, hot: int, cold_K: Ints, goal: float, speed_G: Loads, limits: Limits) -> bool:
-    """The swap of the hot GPU with one of the cold ones that leaves the lowest peak of the two in any load, if that is below the goal."""
+    """Swap with the cold GPU that leaves the lowest peak of the two in any load, if below the goal."""
     size = len(state.expert_P) // limits.gpus
     slot_S = np.arange(hot * size, (hot + 1) * size)
     slot_Q = (cold_K[:, None] * size + np.arange(size)).ravel()
@@ -85,22 +84,27 @@ def _swap(state: _State, hot: int, cold_K: Ints, goal: float, speed_G: Loads, li
     best = int(peak_SQ.argmin())
     if not peak_SQ.flat[best] < goal:
         return False
-    one, other = int(slot_S[best // len(slot_Q)]), int(slot_Q[best % len(slot_Q)])
+    _exchange(state, int(slot_S[best // len(slot_Q)]), int(slot_Q[best % len(slot_Q)]), size)
+    return True
+
+
+def _exchange(state: _State, one: int, other: int, size: int) -> None:
+    """Change the state in place, for two slots of GPUs with `size` slots."""
+    here, there = one // size, other // size
     change_D = state.value_DP[:, other] - state.value_DP[:, one]
-    state.total_DG[:, hot] += change_D
-    state.total_DG[:, other // size] -= change_D
+    state.total_DG[:, here] += change_D
+    state.total_DG[:, there] -= change_D
     for array in (state.expert_P, state.value_DP):
         array[..., [one, other]] = array[..., [other, one]]
     came, went = state.expert_P[one], state.expert_P[other]
-    state.held_GE[hot, [came, went]] = True, False
-    state.held_GE[other // size, [came, went]] = False, True
-    return True
+    state.held_GE[here, [came, went]] = True, False
+    state.held_GE[there, [came, went]] = False, True
 
 
 def _allowed_SQ(
     state: _State, hot: int, slot_S: Ints, slot_Q: Ints, gpu_Q: Ints, limits: Limits
 ) -> npt.NDArray[np.bool_]:
-    """Whether the slot of the hot GPU and the other one may swap: no expert twice on a GPU, and what the limits say."""
+    """Whether the two slots may swap: no expert twice on a GPU, and what the limits say."""
     mine_S, theirs_Q = state.expert_P[slot_S], state.expert_P[slot_Q]
     allowed_SQ: npt.NDArray[np.bool_] = ~state.held_GE[gpu_Q][:, mine_S].T & ~state.held_GE[hot, theirs_Q]
     both_single_SQ: npt.NDArray[np.bool_] = ~(state.several_E[mine_S][:, None] | state.several_E[theirs_Q])

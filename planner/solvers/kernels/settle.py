@@ -1,7 +1,9 @@
-"""Settling: swaps that leave every replica choice as it is, so that a placement found in a rule's expectation balances under the rule itself.
+"""Settling: swaps that leave every replica choice as it is, so that a rule's own draw balances too.
 
-The engine's choice for an expert depends on which nodes hold its replicas and in which order. So an expert with one slot may go anywhere, and one whose
-replica is alone on its node may go to another GPU there: no draw of SGLang's table changes, and what each slot gets is known beforehand.
+A placement found in a rule's expectation is balanced under the rule itself. The engine's choice for an expert
+depends on which nodes hold its replicas and in which order. So an expert with one slot may go anywhere, and
+one whose replica is alone on its node may go to another GPU there: no draw of SGLang's table changes, and
+what each slot gets is known beforehand.
 
 Shapes: L layers, P slots, G GPUs, S slots a GPU.
 """
@@ -21,9 +23,12 @@ WORTH = 1e-9
 
 
 def settle(problem: Problem, placement: Placement) -> Placement:
-    """No layer's busiest GPU (its load over its speed) is higher under the problem's own rule. Nothing is drawn; ties go to the lower slot.
+    """No layer's busiest GPU (its load over its speed) is higher under the problem's own rule.
 
-    Nodes must be whole runs of ranks, as a topology's are: else the order of replicas would change with a move within a node.
+    Nothing is drawn; ties go to the lower slot.
+
+    Nodes must be whole runs of ranks, as a topology's are: else the order of replicas would change with a
+    move within a node.
     """
     expert_LP = placement.expert_LP.copy()
     rule = find_rule(problem.replica_rule)
@@ -54,7 +59,7 @@ def _freedom(expert_P: Ints, problem: Problem) -> _Freedom:
 
 
 def _settled_order(value_P: Loads, freedom: _Freedom, speed_G: Loads) -> Ints:
-    """order_P: which of the old slots' experts each slot holds after swaps between the busiest GPU and the others."""
+    """order_P: whose expert each slot holds after swaps between the busiest GPU and the others."""
     gpus, order_P = len(speed_G), np.arange(len(value_P))
     gpu_P = np.repeat(np.arange(gpus), len(value_P) // gpus)
     for _ in range(MOST_SWAPS):

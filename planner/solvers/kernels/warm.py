@@ -1,16 +1,19 @@
-"""Warm-started re-planning: from the placement that runs to a better one, within a limit of moved slots over all layers.
+"""Warm-started re-planning: from the placement that runs to a better one, within a limit of moved slots.
 
-Every layer is searched twice, step by step: by steps that each gain, and after correcting replica counts, which pays only with the steps that follow. The
-states on the way are candidates; the moves go to the layers, and the states, where each one gains most.
+The limit holds over all layers. Every layer is searched twice, step by step: by steps that each gain, and
+after correcting replica counts, which pays only with the steps that follow. The states on the way are
+candidates; the moves go to the layers, and the states, where each one gains most.
 
 Shapes: L layers, E experts, P slots, K candidates.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from planner.solvers.kernels.drift import begin, correct_counts, risk_L
+from planner.solvers.kernels.drift import State, begin, correct_counts, risk_L
 from planner.solvers.kernels.packing import Ints, Loads
 from planner.solvers.kernels.steps import step
 
@@ -25,7 +28,10 @@ WORTH_COUNTING = 4  # moves a layer on average, below which correcting counts le
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows on the way from one placement to better ones: experts, moves from the start, and expected peak. Candidate 0 is the start."""
+    """Rows on the way from one placement to better ones: experts, moves from the start, and expected peak.
+
+    Candidate 0 is the start.
+    """
 
     expert_KLP: Ints
     moves_KL: Ints
@@ -43,32 +49,39 @@ def candidates(
 ) -> Candidates:
     """Candidates for up to `most_moves` moves. Same input, same answer.
 
-    `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as they are, and so does all on one GPU. With `node_G`
-    no expert comes to a node that has it.
+    `drift_L`: relative change of an expert's load from one window to the next. Layers without load stay as
+    they are, and so does all on one GPU. With `node_G` no expert comes to a node that has it.
     """
     layers = len(load_LE)
     if gpus == 1 or most_moves < 1:
         return Candidates(expert_LP[None], np.zeros((1, layers), dtype=np.int64), np.zeros((1, layers)))
     steps = int(min(most_moves / layers + SPARE_STEPS, MOST_STEPS, LARGEST_TABLE / expert_LP.size))
+    most_a_layer = most_moves / layers * LARGEST_PART + SPARE_STEPS
     found: list[tuple[Ints, Ints, Loads]] = []
     for corrections in (0, MOST_CORRECTIONS) if most_moves >= WORTH_COUNTING * layers else (0,):
         state = begin(load_LE, expert_LP, gpus, drift_L, node_G)
         correct_counts(state, MARGIN, corrections)
-        rows = np.flatnonzero(load_LE.sum(axis=1) > 0)
-        for _ in range(steps + 1):
-            found.append((state.expert_LP.copy(), state.moves_L.copy(), risk_L(state)))
-            if not len(rows):
-                break
-            rows = step(state, rows)
-            rows = rows[state.moves_L[rows] <= most_moves / layers * LARGEST_PART + SPARE_STEPS]
+        found += _on_the_way(state, steps, most_a_layer)
     expert_KLP, moves_KL, risk_KL = (np.array(part) for part in zip(*found, strict=True))
     return Candidates(expert_KLP, moves_KL, risk_KL)
 
 
-def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: float = 0.0) -> Ints:
-    """pick_L: of all choices of one candidate a layer with `most_moves` in all, the one with the least summed score; of equal ones the fewest moves.
+def _on_the_way(state: State, steps: int, most_a_layer: float) -> Iterator[tuple[Ints, Ints, Loads]]:
+    """Experts, moves and expected peak before the first step, and after each."""
+    rows = np.flatnonzero(state.load_LE.sum(axis=1) > 0)
+    for _ in range(steps + 1):
+        yield state.expert_LP.copy(), state.moves_L.copy(), risk_L(state)
+        if not len(rows):
+            break
+        rows = step(state, rows)
+        rows = rows[state.moves_L[rows] <= most_a_layer]
 
-    By dynamic programming over layers, so it is exact. `least_gain`: share of its score that more moves must win a layer to be looked at. Candidate 0 must fit.
+
+def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: float = 0.0) -> Ints:
+    """pick_L: the candidate of each layer, for the least summed score with `most_moves` in all.
+
+    Of equal choices the one of the fewest moves. By dynamic programming over layers, so it is exact.
+    `least_gain`: share of its score that more moves must win a layer to be looked at. Candidate 0 must fit.
     """
     layers = score_KL.shape[1]
     if moves_KL[0].sum() > most_moves:
@@ -83,15 +96,23 @@ def best_within(score_KL: Loads, moves_KL: Ints, most_moves: int, least_gain: fl
             total_C = before_C[: max(most + 1 - moves, 0)] + score_KL[candidate, layer]
             better = np.flatnonzero(total_C < best_C[moves:])
             best_C[moves + better], choice_LC[layer, moves + better] = total_C[better], candidate
-    pick_L, left = np.zeros(layers, dtype=np.int64), int(best_C.argmin())
-    for layer in reversed(range(layers)):
+    return _traced_back(choice_LC, moves_KL, int(best_C.argmin()))
+
+
+def _traced_back(choice_LC: npt.NDArray[np.int32], moves_KL: Ints, left: int) -> Ints:
+    """pick_L of the table of choices, from the last layer with `left` moves to the first."""
+    pick_L = np.zeros(len(choice_LC), dtype=np.int64)
+    for layer in reversed(range(len(choice_LC))):
         pick_L[layer] = choice_LC[layer, left]
         left -= int(moves_KL[pick_L[layer], layer])
     return pick_L
 
 
 def _worth_a_look(score_K: Loads, moves_K: Ints, least_gain: float) -> list[int]:
-    """Candidates by number of moves, each with a lower score than all with fewer; always one, that of the fewest moves."""
+    """Candidates by number of moves, each with a lower score than all with fewer.
+
+    Always one, that of the fewest moves.
+    """
     found: list[int] = []
     for candidate in np.lexsort((score_K, moves_K)).tolist():
         if not found or score_K[candidate] < score_K[found[-1]] - abs(score_K[found[-1]]) * least_gain:

@@ -1,7 +1,8 @@
-"""`pinned`: for models that route by groups of experts, every group stays on one node, so a token that is limited to few groups reaches few nodes.
+"""`pinned`: every group of experts stays on one node, so a token limited to few groups reaches few nodes.
 
-Which groups share a node is decided exactly where the choices are few, else largest first; inside a node it goes on as in `greedy`, with swaps.
-Without groups, or where they do not divide over nodes of equal size, the answer is that of `refine`.
+For models that route by groups. Which groups share a node is decided exactly where the choices are few, else
+largest first; inside a node it goes on as in `greedy`, with swaps. Without groups, or where they do not
+divide over nodes of equal size, the answer is that of `refine`.
 Shapes: L layers, N nodes, U groups, V groups a node, E experts.
 """
 
@@ -33,13 +34,19 @@ def solve(
 def candidates(
     problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
 ) -> Iterator[Placement]:
-    """The placement of `solve`, where groups can be pinned; else nothing, for `refine` is a candidate already."""
+    """The placement of `solve`, where groups can be pinned.
+
+    Else nothing, for `refine` is a candidate already.
+    """
     if can_pin(problem):
         yield solve(problem, seed=seed, budget_seconds=budget_seconds, progress=progress)
 
 
 def can_pin(problem: Problem) -> bool:
-    """Whether the groups divide over nodes of equal size, a node's slots can all differ from GPU to GPU, and no loss is to be survived."""
+    """Whether the groups divide over nodes of equal size, and no loss is to be survived.
+
+    A node's slots must be able to differ from GPU to GPU.
+    """
     groups, nodes = problem.model.expert_groups, problem.topology.node_count
     if (
         problem.survive is not None
@@ -82,7 +89,9 @@ def _divided(load_LU: Loads, nodes: int) -> Ints:
 
 
 def _divisions(groups: tuple[int, ...], each: int, most: int) -> list[list[tuple[int, ...]]] | None:
-    """All ways to divide the groups into nodes that take `each`, whatever node is which; None where there are more than `most`.
+    """All ways to divide the groups into nodes that take `each`; None where there are more than `most`.
+
+    Whatever node is which.
 
     >>> len(_divisions(tuple(range(8)), 2, 1000))
     105

@@ -1,4 +1,4 @@
-"""`refine`: greedy, then swaps between hot and cold GPUs, then replica moves in the layers that are still above 0.1 %."""
+"""`refine`: greedy, then swaps between hot and cold GPUs, then replica moves in layers above 0.1 %."""
 
 import time
 
@@ -11,7 +11,9 @@ from planner.solvers.registry import Progress
 def solve(
     problem: Problem, *, seed: int = 0, budget_seconds: float | None = None, progress: Progress | None = None
 ) -> Placement:
-    """Busiest GPU of every layer no higher than `greedy`'s, where replicas share evenly. Nothing is drawn: every seed gives the same placement.
+    """Busiest GPU of every layer no higher than `greedy`'s, where replicas share evenly.
+
+    Nothing is drawn: every seed gives the same placement.
 
     `budget_seconds` is a wall-clock limit on the moves: an answer that it cut short is not reproducible.
     """

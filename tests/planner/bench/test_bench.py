@@ -47,7 +47,10 @@ def test_a_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
 
 
 def test_balance_compares_in_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer comes first and is the unit of time; a placement with an expert twice on a GPU is shown as invalid."""
+    """A peer comes first and is the unit of time.
+
+    A placement with an expert twice on a GPU is shown as invalid.
+    """
     monkeypatch.setattr(balance, "INSTANCES", (TINY,))
     doubled_LP = np.tile(np.repeat(np.arange(8), 2), (3, 1))
     table = balance.run(Peers({"vLLM 0.33 default": lambda *_: doubled_LP}), 1, None)

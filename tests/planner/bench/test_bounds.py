@@ -1,4 +1,7 @@
-"""The study of the bounds: one row for each rule, transport and method, gaps that are no less than none, and the same figures twice."""
+"""The study of the bounds: one row for each rule, transport and method, no gap below none.
+
+And the same figures twice.
+"""
 
 import pytest
 
@@ -8,7 +11,9 @@ from planner.problem import TRANSPORTS
 
 
 def test_no_row_is_below_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rules, four transports, three tiny questions each and a small instance; `remote` is tried where near replicas are preferred."""
+    """Two rules, four transports, three tiny questions each and a small instance; `remote` is tried where
+    near replicas are preferred.
+    """
     monkeypatch.setattr(bounds, "RULES", ("even", "nearest"))
     monkeypatch.setattr(bounds, "QUESTIONS", 3)
     monkeypatch.setattr(bounds, "LARGE", Instance("1x16 -> 20 / 4 GPUs", 1, 16, 5, "hgx-h100:2x2", top_k=2))

@@ -16,7 +16,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_way_to_re_plan_keeps_its_limit() -> None:
-    """Rows have the same keys, a peer that starts afresh is among them, nobody's placement is invalid, and keeping the plan moves nothing."""
+    """Rows have the same keys, a peer that starts afresh is among them, nobody's placement is invalid, and
+    keeping the plan moves nothing.
+    """
     table = drift.run(
         Peers({"peer": lambda load_LE, *_: np.tile(np.arange(24) % 16, (len(load_LE), 1))}), 1, None
     )
@@ -32,7 +34,10 @@ def test_every_way_to_re_plan_keeps_its_limit() -> None:
 
 
 def test_the_series_follows_its_first_draw_and_keeps_its_spread() -> None:
-    """Each step is the first of what may follow the one before; log-loads have a correlation of rho from step to step and a deviation of 1."""
+    """Each step is the first of what may follow the one before.
+
+    Log-loads have a correlation of rho from step to step and a deviation of 1.
+    """
     series = drift.drawn(0.9, 3, (40, 256))
     assert (series.share_TLE[1:] == series.next_TDLE[:-1, 0]).all()
     log_TLE = np.log(series.share_TLE)

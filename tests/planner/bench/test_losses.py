@@ -9,7 +9,10 @@ from planner.report.bench import bench_tables
 
 
 def test_a_peer_that_knows_no_losses_loses_experts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight experts, four slots each, on 16 GPUs of two nodes. The peer puts those of one expert on two neighbours: it outlives a GPU, half go with a node."""
+    """Eight experts, four slots each, on 16 GPUs of two nodes.
+
+    The peer puts those of one expert on two neighbours: it outlives a GPU, half go with a node.
+    """
     monkeypatch.setattr(losses, "INSTANCES", (Instance("3x8 -> 16 / 16 GPUs", 3, 8, 2, "hgx-h100:2"),))
     doubled_LP = np.tile(np.repeat(np.arange(8), 4)[:32], (3, 1))
     table = losses.run(Peers({"peer": lambda *_: doubled_LP}), 1, None)

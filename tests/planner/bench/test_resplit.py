@@ -19,7 +19,10 @@ def test_loads_drift_by_rho(rho: float) -> None:
 
 
 def test_every_row_is_judged_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights of the window itself are best; only the re-splittable plan is sure to be joined, and passes most load on."""
+    """Weights of the window itself are best.
+
+    Only the re-splittable plan is sure to be joined, and passes most load on.
+    """
     monkeypatch.setattr(resplit, "INSTANCE", SMALL)
     monkeypatch.setattr(resplit, "RHOS", (0.9,))
     peer = {

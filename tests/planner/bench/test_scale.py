@@ -1,4 +1,4 @@
-"""The scale study's instances: a trace as a router makes one, whole processes on it, and the shapes that are claimed."""
+"""The scale study: a trace as a router makes one, whole processes on it, and the shapes claimed."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ TINY = Instance("2x16 -> 32 / 16 GPUs", 2, 16, 2, "hgx-h100:2", top_k=4)
 
 
 def test_a_topical_trace_has_topics() -> None:
-    """Ids of a token are distinct; some pair of experts is chosen together more often than chance would have it."""
+    """Ids of a token are distinct; some pair of experts is chosen together more often than chance would have
+    it.
+    """
     ids_LTK = scale.topical_trace(TINY)
     assert ids_LTK.shape == (2, scale.TRACED_TOKENS, 4)
     assert (np.diff(np.sort(ids_LTK, axis=2), axis=2) > 0).all()

@@ -1,4 +1,7 @@
-"""The studies of traffic, co-activation and layer time: figures that are those of the placements, and a reason where there is no data."""
+"""The studies of traffic, co-activation and layer time: their figures are those of the placements.
+
+Where there is no data they give a reason.
+"""
 
 from pathlib import Path
 
@@ -15,7 +18,7 @@ TINY = Instance("2x16 -> 24 / 4 GPUs, 2 nodes", 2, 16, 6, "hgx-h100:2x2")
 
 
 def test_no_placement_crosses_less_than_the_bound() -> None:
-    """And the method that looks for it gets there, as each layer's hottest experts have a copy on both nodes."""
+    """And the method that looks for it gets there: each layer's hottest experts have a copy on both nodes."""
     problem = synthetic_problem(TINY, replica_rule="nearest")
     least_L = traffic.least_crossing_L(problem)
     for name in ("greedy", "refine", "affinity"):

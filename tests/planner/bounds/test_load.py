@@ -38,7 +38,9 @@ def even_optimum(load_E: Floats, rows_NGS: Ints) -> float:
 
 
 def free_optimum(load_E: Floats, rows_NGS: Ints) -> float:
-    """The same where shares are free: a placement's optimum is the most loaded set of experts over the GPUs that hold any of them (min cut)."""
+    """The same where shares are free: a placement's optimum is the most loaded set of experts over the GPUs
+    that hold any of them (min cut).
+    """
     holds_NGE = (rows_NGS[..., None] == np.arange(len(load_E))).any(axis=2)
     busiest_N = np.zeros(len(rows_NGS))
     for size in range(1, len(load_E) + 1):
@@ -92,7 +94,10 @@ def test_every_bound_wins_somewhere_and_is_then_exact() -> None:
 
 
 def test_a_spare_slot_takes_no_second_cold_expert_away() -> None:
-    """One hot expert of 10, seven cold of 3, 3 GPUs of 3 slots. On one GPU, the hot expert has at least one cold beside it: 13. On two, four cold: 11."""
+    """One hot expert of 10, seven cold of 3, 3 GPUs of 3 slots.
+
+    On one GPU, the hot expert has at least one cold beside it: 13. On two, four cold: 11.
+    """
     found = load_bound(np.array([[10.0] + 7 * [3.0]]), 3, 3, even=False)
     assert found.load_L[0] == 11
     assert found.reason_L == ("hot set",)
@@ -100,7 +105,7 @@ def test_a_spare_slot_takes_no_second_cold_expert_away() -> None:
 
 @given(load=st.lists(st.integers(0, 50), min_size=1, max_size=5), spare=st.integers(0, 6))
 def test_slots_bound_is_exact_with_one_slot_a_gpu(load: list[int], spare: int) -> None:
-    """With one slot a GPU the best is to give the next replica to the heaviest one, until the GPUs run out."""
+    """With one slot a GPU it is best to give the next replica to the heaviest, until the GPUs run out."""
     load_E, gpus = np.array(load, dtype=float), len(load) + spare
     replicas_E = np.ones(len(load))
     for _ in range(spare):
@@ -109,7 +114,9 @@ def test_slots_bound_is_exact_with_one_slot_a_gpu(load: list[int], spare: int) -
 
 
 def test_published_example() -> None:
-    """FlashLB's: the fractional optimum is the mean, 181.25; the even one 196.667 (both proven by CP-SAT), and the bound is between them."""
+    """FlashLB's: the fractional optimum is the mean, 181.25; the even one 196.667 (both proven by CP-SAT),
+    and the bound is between them.
+    """
     assert load_bound(FLASHLB, 8, 2, even=False).load_L[0] == 181.25
     assert 181.25 <= load_bound(FLASHLB, 8, 2, even=True).load_L[0] <= 196.667
 

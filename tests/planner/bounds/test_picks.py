@@ -38,7 +38,7 @@ def least_by_trying(value_EC: np.ndarray, extra: int) -> float:
 
 @given(table=tables, data=st.data())
 def test_least_total_is_below_every_choice(table: list[list[int]], data: st.DataObject) -> None:
-    """A price for replicas never bounds too high, and by no more than one expert's table it bounds too low."""
+    """A price for replicas never bounds too high, nor too low by more than one expert's table."""
     value_EC = np.array(table, dtype=float)
     extra = data.draw(st.integers(0, value_EC.shape[0] * (value_EC.shape[1] - 1)))
     found, least = least_total(value_EC, extra), least_by_trying(value_EC, extra)
@@ -79,7 +79,9 @@ def test_the_convex_table_is_below_and_convex(toll: list[int]) -> None:
 def test_a_place_gets_no_fewer_messages_than_its_experts_stand_for(
     counts: list[int], top_k: int, slots: int
 ) -> None:
-    """Any set of experts on the second of two GPUs: messages to it, as traffic counts them, against the sum over its experts."""
+    """Any set of experts on the second of two GPUs: messages to it, as traffic counts them, against the sum
+    over its experts.
+    """
     experts = len(counts)
     if not any(counts):
         counts[0] = 1
@@ -113,7 +115,10 @@ def test_traced_picks_stand_for_no_more_messages_than_are_sent(seed: int, top_k:
 
 
 def test_picks_that_never_meet_are_a_message_each() -> None:
-    """One slot a place, or top-1: as many messages as picks. Two experts that always meet in two slots: half."""
+    """One slot a place, or top-1: as many messages as picks.
+
+    Two experts that always meet in two slots: half.
+    """
     one_E, two_E = messages_of_trace_XE(np.array([[0, 1], [0, 1]]), 2, (1, 2))
     assert one_E.tolist() == [1, 1]
     assert two_E.tolist() == [0.5, 0.5]

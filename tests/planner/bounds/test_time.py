@@ -1,4 +1,7 @@
-"""Bounds in seconds: below every placement of tiny questions for each rule and transport, tight where an argument is exact, and plain in what they say."""
+"""Bounds in seconds: below every placement of tiny questions for each rule and transport.
+
+They are tight where an argument is exact, and plain in what they say.
+"""
 
 from dataclasses import replace
 
@@ -35,7 +38,9 @@ def assert_below_all(problem: Problem) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("rule", RULES)
 def test_no_placement_is_below(rule: str, transport: str) -> None:
-    """Three and four experts on 2 x 2 GPUs, R = 0 and 1: all placements, with and without a trace, few tokens and many, three machines."""
+    """Three and four experts on 2 x 2 GPUs, R = 0 and 1: all placements, with and without a trace, few tokens
+    and many, three machines.
+    """
     drawn = np.random.default_rng(7)
     for experts in (3, 4):
         for top_k, traced_tokens in ((1, 0), (2, 0), (2, 12), (3, 12)):
@@ -52,9 +57,12 @@ def test_no_placement_is_below(rule: str, transport: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "transport", "tokens", "traced_tokens"),
     [
-        ("even", "slot", 2000, 0), ("even", "node", 4, 12), ("even", "node", 2000, 0), ("even", "rank", 2000, 0),
-        ("nearest", "slot", 2000, 0), ("nearest", "node", 4, 12), ("nearest", "node", 2000, 0), ("nearest", "rank", 2000, 0),
-        ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0), ("round-robin", "rank", 3, 0), ("round-robin", "slot", 1, 0),
+        ("even", "slot", 2000, 0), ("even", "node", 4, 12),
+        ("even", "node", 2000, 0), ("even", "rank", 2000, 0),
+        ("nearest", "slot", 2000, 0), ("nearest", "node", 4, 12),
+        ("nearest", "node", 2000, 0), ("nearest", "rank", 2000, 0),
+        ("hashed", "node", 50, 0), ("fixed-by-source", "slot", 2000, 0),
+        ("round-robin", "rank", 3, 0), ("round-robin", "slot", 1, 0),
     ],
 )  # fmt: skip
 def test_no_placement_is_below_with_many_replicas(
@@ -66,7 +74,9 @@ def test_no_placement_is_below_with_many_replicas(
 
 @settings(max_examples=6)
 @given(
-    rule=st.sampled_from([name for name in RULES if name != "lp"]), transport=st.sampled_from(list(TRANSPORTS)), tokens=st.integers(1, 5000),
+    rule=st.sampled_from([name for name in RULES if name != "lp"]),
+    transport=st.sampled_from(list(TRANSPORTS)),
+    tokens=st.integers(1, 5000),
     seed=st.integers(0, 10_000), data=st.data(),
 )  # fmt: skip
 def test_no_random_placement_is_below(
@@ -98,21 +108,26 @@ def test_no_random_placement_is_below(
     ("rule", "transport"), [("even", "slot"), ("nearest", "slot"), ("even", "allgather")]
 )
 def test_the_hand_solved_question_is_bounded_tightly(rule: str, transport: str) -> None:
-    """The best plan of tests/data/two-nodes.yaml is within 2 % of its bound under each rule: what it sends and computes cannot be had for less."""
+    """The best plan of tests/data/two-nodes.yaml is within 2 % of its bound under each rule: what it sends
+    and computes cannot be had for less.
+    """
     problem = question(topology=two_nodes("measured"), rule=rule, transport=transport)
     assert price_all(problem).layer_seconds_L.min() <= 1.02 * time_bound(problem).layer_seconds_L[0]
 
 
 def test_even_shares_cross_nodes_by_chance_and_cannot_less() -> None:
-    """Half of 600 tokens of each of four ranks go to the other node, over four NICs of 50 GB/s: 12 us, as the best plan takes."""
+    """Half of 600 tokens of each of four ranks go to the other node, over four NICs of 50 GB/s: 12 us, as the
+    best plan takes.
+    """
     bound = time_bound(question(topology=two_nodes("measured")))
     assert bound.dispatch_reason_L == ("all nic in",)
     assert bound.dispatch_seconds_L[0] - START == pytest.approx(12e-6)
 
 
 def test_spare_slots_go_to_the_hottest_under_nearest() -> None:
-    """Six experts of load 5 : 1 : 1 : 1 : 1 : 1 and two spare slots. Half of all would cross; the hot one on both nodes saves 1/4, a cold one 1/20.
+    """Six experts of load 5 : 1 : 1 : 1 : 1 : 1 and two spare slots.
 
+    Half of all would cross; the hot one on both nodes saves 1/4, a cold one 1/20.
     1/5 of 2400 messages of 2000 bytes over four NICs of 50 GB/s: 4.8 us.
     """
     bound = time_bound(question([5, 1, 1, 1, 1, 1], two_nodes("measured"), 2, "nearest"))
@@ -121,7 +136,9 @@ def test_spare_slots_go_to_the_hottest_under_nearest() -> None:
 
 @pytest.mark.parametrize("rule", ["even", "nearest"])
 def test_some_node_has_its_share_of_the_picks(rule: str) -> None:
-    """Eight experts, R = 0, top-2, transport `node`: one of the two nodes has one of two picks at least, and 3 of 4 tokens of the other send to it."""
+    """Eight experts, R = 0, top-2, transport `node`: one of the two nodes has one of two picks at least, and
+    3 of 4 tokens of the other send to it.
+    """
     bound = time_bound(
         question([3, 3, 1, 1, 1, 1, 1, 1], two_nodes("measured"), 2, rule, top_k=2, transport="node")
     )
@@ -133,7 +150,10 @@ def test_some_node_has_its_share_of_the_picks(rule: str) -> None:
 
 
 def test_a_trace_whose_experts_never_meet_needs_a_message_each() -> None:
-    """Tokens choose 0 and 1 or 2 and 3, with two slots a GPU: one message may do. Where experts meet at random more are needed."""
+    """Tokens choose 0 and 1 or 2 and 3, with two slots a GPU: one message may do.
+
+    Where experts meet at random more are needed.
+    """
     together, mixed = [[0, 1], [2, 3]] * 6, [[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]] * 2
     bounds = [
         time_bound(question([1] * 4, None, 2, "even", traced, 2, transport="rank")).dispatch_seconds_L[0]
@@ -143,7 +163,9 @@ def test_a_trace_whose_experts_never_meet_needs_a_message_each() -> None:
 
 
 def test_replicas_that_share_are_read_more() -> None:
-    """One token a rank: under `even` a second replica is another slot that may be touched; a rule that may use one replica alone has no such bound."""
+    """One token a rank: under `even` a second replica is another slot that may be touched; a rule that may
+    use one replica alone has no such bound.
+    """
     even, hashed = (
         parts_CC(question(slots_per_gpu=2, rule=rule, tokens_per_rank=1)) for rule in ("even", "hashed")
     )
@@ -152,7 +174,9 @@ def test_replicas_that_share_are_read_more() -> None:
 
 
 def test_windows_are_bounded_together() -> None:
-    """The mean over windows is no less than the mean of their bounds, the worst no less than the largest: over all placements of two windows."""
+    """The mean over windows is no less than the mean of their bounds, the worst no less than the largest:
+    over all placements of two windows.
+    """
     windows = [tiny_problem(experts=4, slots_per_gpu=1, seed=seed) for seed in (1, 2)]
     seconds_WN = np.array([price_all(window).layer_seconds_L for window in windows])
     bounds = [time_bound(windows[0], window.load) for window in windows]
@@ -162,7 +186,7 @@ def test_windows_are_bounded_together() -> None:
 
 
 def test_a_proven_load_raises_the_bound() -> None:
-    """What a solver proved of the busiest GPU counts for compute and, where sources are alike, for its links."""
+    """What a solver proved of the busiest GPU counts for compute; where sources are alike, for its links."""
     problem = question([4, 3, 3, 2, 2, 2, 1, 1], two_nodes(), 2, tokens_per_rank=20_000)
     plain, proven = time_bound(problem), time_bound(problem, peak_load_L=np.array([40_000.0]))
     assert proven.compute_seconds_L[0] > plain.compute_seconds_L[0]

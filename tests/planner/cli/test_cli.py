@@ -1,4 +1,4 @@
-"""The command line as a person and a script meet it: exit codes, one-line faults, files whole or not at all."""
+"""The command line as a person and a script meet it: exit codes, one-line faults, whole files or none."""
 
 import json
 import signal
@@ -63,17 +63,8 @@ def test_solve_reports_what_a_person_decides_by() -> None:
     """Balance fitted and held-out, the phases, the bottleneck, the bound, memory, and doing nothing."""
     result = run("solve", "--model", "mixtral", *SMALL)
     words = (
-        "held-out",
-        "dispatch",
-        "compute",
-        "combine",
-        "bottleneck",
-        "cross-node",
-        "bound",
-        "memory a GPU",
-        "same R",
-        "R = 0",
-        "mean share of the measured",
+        *("held-out", "dispatch", "compute", "combine", "bottleneck", "cross-node", "bound"),
+        *("memory a GPU", "same R", "R = 0", "mean share of the measured"),
     )
     for word in words:
         assert word in result.stdout, word
@@ -83,7 +74,9 @@ def test_solve_reports_what_a_person_decides_by() -> None:
     ("engine", "name"), [("trtllm", "moe_load_balancer.yaml"), ("vllm_ascend", "expert_map.json")]
 )
 def test_emit_then_check(engine: str, name: str, tmp_path: Path) -> None:
-    """What is emitted passes our own check, with the plan beside it and with the facts given; a spoilt cell fails both."""
+    """What is emitted passes our own check, with the plan beside it and with the facts given; a spoilt cell
+    fails both.
+    """
     result = run("emit", solved(tmp_path / "plan.json"), "--engine", engine, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "plan.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
@@ -96,26 +89,22 @@ def test_emit_then_check(engine: str, name: str, tmp_path: Path) -> None:
 
 
 def test_convert_writes_another_engines_map(tmp_path: Path) -> None:
-    """A plan becomes a map of TensorRT-LLM and that one a map of vllm-ascend; each passes the check of the engine that loads it."""
-    assert (
-        run(
-            "convert", solved(tmp_path / "plan.json"), "--to", "trtllm", "-o", tmp_path / "map.yaml"
-        ).exit_code
-        == 0
-    )
+    """A plan becomes a map of TensorRT-LLM and that one a map of vllm-ascend; each passes the check of the
+    engine that loads it.
+    """
+    plan = solved(tmp_path / "plan.json")
+    assert run("convert", plan, "--to", "trtllm", "-o", tmp_path / "map.yaml").exit_code == 0
     words = ("--to", "vllm_ascend", "--model", "mixtral", "--ep", "4", "-o", tmp_path / "map.json", "--json")
     result = run("convert", tmp_path / "map.yaml", "--from", "trtllm", *words)
     assert json.loads(result.stdout)["file"] == str(tmp_path / "map.json")
-    assert (
-        run(
-            "check", tmp_path / "map.json", "--model", "mixtral", "--ep", "4", "--engine", "vllm_ascend"
-        ).exit_code
-        == 0
-    )
+    known = ("--model", "mixtral", "--ep", "4", "--engine", "vllm_ascend")
+    assert run("check", tmp_path / "map.json", *known).exit_code == 0
 
 
 def test_evaluate_gives_the_figures_others_read(tmp_path: Path) -> None:
-    """On an even load an even placement has max/mean 1, and on two equal nodes half of the even split crosses."""
+    """On an even load an even placement has max/mean 1, and on two equal nodes half of the even split
+    crosses.
+    """
     plan = solved(tmp_path / "plan.json", "--topology", "hgx-h100:2x4", "--redundant", "0")
     np.savez(tmp_path / "even.npz", counts=np.full((32, 8), 1000))
     result = run("evaluate", plan, "--load", tmp_path / "even.npz", "--topology", "hgx-h100:2x4", "--json")
@@ -129,11 +118,8 @@ def test_evaluate_under_every_engine(tmp_path: Path) -> None:
     """One row and one JSON entry each; together with one engine it is refused."""
     plan = solved(tmp_path / "plan.json")
     found = json.loads(run("evaluate", plan, "--all-engines", "--json").stdout)["engines"]
-    assert {found[name]["replica_rule"] for name in ("sglang", "trtllm", "vllm")} == {
-        "nearest-static",
-        "round-robin",
-        "hashed",
-    }
+    rules = {found[name]["replica_rule"] for name in ("sglang", "trtllm", "vllm")}
+    assert rules == {"nearest-static", "round-robin", "hashed"}
     assert all(name in run("evaluate", plan, "--all-engines").stdout for name in found)
     assert "give one of them" in fault(run("evaluate", plan, "--all-engines", "--engine", "vllm"))
 
@@ -209,15 +195,13 @@ def test_bad_input_gets_one_line_that_helps(arguments: list[str], words: str) ->
     ],
 )
 def test_broken_plan_files_are_refused_by_every_reader(content: bytes, tmp_path: Path) -> None:
-    """Empty, binary, truncated, hollow, foreign and nested files: one line from each command that reads a plan."""
+    """Empty, binary, truncated, hollow, foreign and nested files: one line from each command that reads a
+    plan.
+    """
     path = tmp_path / "plan.json"
     path.write_bytes(content)
-    for arguments in (
-        ["evaluate"],
-        ["emit", "--engine", "sglang", "-o", str(tmp_path / "out")],
-        ["validate"],
-        ["check"],
-    ):
+    emit = ["emit", "--engine", "sglang", "-o", str(tmp_path / "out")]
+    for arguments in (["evaluate"], emit, ["validate"], ["check"]):
         assert str(path) in fault(run(*arguments, path))
     assert not (tmp_path / "out").exists()
 
@@ -228,10 +212,8 @@ def test_a_failed_solve_leaves_the_old_plan(tmp_path: Path) -> None:
     before = plan.read_bytes()
     assert run("solve", "--model", "mixtral", "--redundant", "3", "-o", plan).exit_code == 2
     assert plan.read_bytes() == before
-    assert (
-        "cannot be written"
-        in run("solve", "--model", "mixtral", *SMALL, "-o", tmp_path / "absent" / "plan.json").stderr
-    )
+    absent = tmp_path / "absent" / "plan.json"
+    assert "cannot be written" in run("solve", "--model", "mixtral", *SMALL, "-o", absent).stderr
 
 
 def test_interrupt_ends_validate_with_one_line_and_no_process(tmp_path: Path) -> None:
@@ -276,16 +258,14 @@ def test_every_command_has_help_with_an_example() -> None:
 
 
 def test_import_to_solve_to_check(tmp_path: Path) -> None:
-    """A paste becomes a machine, the machine a plan; without the GPU's name the command says which flag to give, and writes nothing."""
+    """A paste becomes a machine, the machine a plan; without the GPU's name the command says which flag to
+    give, and writes nothing.
+    """
     paste = tmp_path / "topo.txt"
     paste.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n")
     shown = json.loads(run("import", paste, "--json").stdout)
-    assert (shown["gpus"], shown["nvlink_domains"], shown["nics"], shown["affinity"]) == (
-        2,
-        [[0, 1]],
-        0,
-        {"0": [], "1": []},
-    )
+    assert (shown["gpus"], shown["nvlink_domains"], shown["nics"]) == (2, [[0, 1]], 0)
+    assert shown["affinity"] == {"0": [], "1": []}
     assert shown["unknown"]
     machine = tmp_path / "machine.json"
     assert "--gpu" in run("import", paste, "-o", machine).stderr

@@ -37,7 +37,9 @@ def traced(
 
 
 def test_single_copies_by_hand() -> None:
-    """Experts 0, 1 on node 0, experts 2, 3 on node 1: a token of one node is remote for half of the ranks, a token of both always for one place."""
+    """Experts 0, 1 on node 0, experts 2, 3 on node 1: a token of one node is remote for half of the ranks, a
+    token of both always for one place.
+    """
     problem, placement = traced([[0, 1], [0, 2]], "even", [0, 1, 2, 3])
     assert remote_places_L(problem, placement) == pytest.approx([(0.5 + 1.0) / 2])
 
@@ -50,7 +52,9 @@ def test_a_copy_on_every_node_is_never_remote_under_the_nearest_rule() -> None:
 
 
 def test_experts_of_a_row_pick_alike_under_the_hash() -> None:
-    """Both replicated experts pick the first or both the second copy, so a token reaches one node, not one and a half on average."""
+    """Both replicated experts pick the first or both the second copy, so a token reaches one node, not one
+    and a half on average.
+    """
     tokens = [[0, 1]] * 8
     problem, placement = traced(tokens, "hashed", [0, 1, 0, 1])
     assert remote_places_L(problem, placement) == pytest.approx([0.5])

@@ -78,7 +78,9 @@ def surviving_two(gpus: int = 8) -> tuple[Problem, Placement]:
 
 
 def test_too_many_losses_are_drawn_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """28 pairs of 8 GPUs where 16 are affordable: a sample with the worst one found by steps, the same each time, and no claim to be all."""
+    """28 pairs of 8 GPUs where 16 are affordable: a sample with the worst one found by steps, the same each
+    time, and no claim to be all.
+    """
     problem, placement = surviving_two()
     everything = after_loss(problem, placement, Survival(gpus=2))
     monkeypatch.setattr(planner.cost.loss, "LOSS_WORK", 1)

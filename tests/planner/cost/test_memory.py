@@ -1,4 +1,4 @@
-"""The ledger of a GPU's memory: what is exact, what was read, what is assumed, and the floor for the KV cache."""
+"""The ledger of a GPU's memory: what is exact, read or assumed, and the floor for the KV cache."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,9 @@ def test_lines_and_what_is_left_are_the_whole_memory() -> None:
 
 
 def test_the_low_latency_buffer_of_a_step_by_hand() -> None:
-    """2 slots, 1 token of 128 elements: combine is 260 bytes a message, dispatch 272; two sends of 520, two receives of 544, two signals of 128, one block."""
+    """2 slots, 1 token of 128 elements: combine is 260 bytes a message, dispatch 272; two sends of 520, two
+    receives of 544, two signals of 128, one block.
+    """
     assert low_latency_bytes(1, 128, 2) == 2 * (520 + 544 + 128) // 128 * 128 + 128
 
 
@@ -63,7 +65,9 @@ def test_sglang_sizes_its_buffer_for_128_tokens_at_least() -> None:
 
 
 def test_other_weights_of_deepseek_v3_are_near_what_is_known() -> None:
-    """671 billion parameters without 58 x 256 experts are about 17 billion in fp8, and embeddings are held in bf16."""
+    """671 billion parameters without 58 x 256 experts are about 17 billion in fp8, and embeddings are held in
+    bf16.
+    """
     found = sizes(question(find_model("deepseek-v3"), machine(8, 8, 8, 8), 32), None)["other_weights"]
     assert found == pytest.approx(19e9, rel=0.15)
 
@@ -83,12 +87,15 @@ def test_a_floor_names_the_redundancy_that_would_fit() -> None:
 
 
 def test_a_floor_and_a_promise_that_contradict_are_both_named() -> None:
-    """8 GPUs need 7 redundant experts to be joined: with 8 the floor is missed, and fewer would break the promise."""
+    """8 GPUs need 7 redundant experts to be joined: with 8 the floor is missed, and fewer would break the
+    promise.
+    """
     left = ledger(question(TINY, machine(8), 0), None).kv_left_bytes
     problem_of = within_floor(lambda redundant: replace(resolve(left)(redundant), resplittable=True), None)
     with pytest.raises(
         Infeasible,
-        match=r"less than the floor of .*: use more GPUs or a lower floor, for fewer .* do not do: R = 0 cannot join 8 GPUs",
+        match=r"less than the floor of .*: use more GPUs or a lower floor, "
+        r"for fewer .* do not do: R = 0 cannot join 8 GPUs",
     ):
         problem_of(8)
 

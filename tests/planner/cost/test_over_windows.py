@@ -94,7 +94,9 @@ def test_a_large_trace_is_thinned_and_its_counts_are_not(monkeypatch: pytest.Mon
 
 
 def test_places_of_a_traced_token() -> None:
-    """Two nodes of two GPUs: six places, from both nodes where near replicas are preferred; with counts by slot no token is followed."""
+    """Two nodes of two GPUs: six places, from both nodes where near replicas are preferred; with counts by
+    slot no token is followed.
+    """
     problem = replace(question(), workload=Workload(transport="node"))
     assert cells_a_token(problem.with_rule("even")) == problem.gpus + 2
     assert cells_a_token(problem.with_rule("nearest")) == 2 * (problem.gpus + 2)

@@ -1,4 +1,7 @@
-"""What a plan reports is what its file says when it is read again: every method, replica rule and transport, by the judge's own laws."""
+"""What a plan reports is what its file says when it is read again, by the judge's own laws.
+
+Every method, replica rule and transport.
+"""
 
 import json
 from dataclasses import replace
@@ -36,7 +39,9 @@ SLOW = ("auto", "cpsat")  # run CP-SAT
 
 @st.composite
 def asked(draw: st.DrawFn) -> Problem:
-    """Two layers on two nodes of two GPUs, five sequences of four tokens, with the trace or with its counts alone."""
+    """Two layers on two nodes of two GPUs, five sequences of four tokens, with the trace or with its counts
+    alone.
+    """
     experts, top_k = draw(st.integers(2, 5)), draw(st.integers(1, 2))
     seeded = np.random.default_rng(draw(st.integers(0, 1000)))
     ids_LTK = np.array(
@@ -93,7 +98,9 @@ def same(reported: Any, found: Cost, keys: tuple[str, ...]) -> None:
 
 
 def check_reported(problem: Problem, method: str) -> None:
-    """Costs of the file's own problem and placement; the objective over windows, and the bound, of the plan's."""
+    """Costs of the file's own problem and placement; the objective over windows, and the bound, of the
+    plan's.
+    """
     plan, value = planned(problem, method)
     again, placement, _ = plan_from_dict(value, "plan.json")
     assert disagreements(again, placement, value) == []
@@ -147,7 +154,9 @@ def test_exact_methods_report_what_is_recomputed(method: str, problem: Problem) 
 
 
 def test_evaluate_says_what_the_file_does_not_hold(tmp_path: Path) -> None:
-    """Under `node` a trace counts and is not in the plan's file: one note; with the trace given, or under `slot`, none."""
+    """Under `node` a trace counts and is not in the plan's file: one note; with the trace given, or under
+    `slot`, none.
+    """
     trace_file = tmp_path / "trace.npz"
     ids_LTK = np.array([[np.random.default_rng(token).permutation(8)[:2] for token in range(40)]] * 32)
     np.savez(trace_file, topk_ids=ids_LTK, seq_lens=np.array([10] * 4), layer_ids=np.arange(32))

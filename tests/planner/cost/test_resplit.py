@@ -46,7 +46,10 @@ def test_islands_are_those_of_a_search(gpus: int, experts: int, seed: int) -> No
 
 
 def test_weights_pass_load_along_the_chain() -> None:
-    """Expert 0 is hot in the next window. GPU 1, the only one without it, takes over all of experts 1 and 2; an even split leaves GPU 2 with 3 + 1."""
+    """Expert 0 is hot in the next window.
+
+    GPU 1, the only one without it, takes over all of experts 1 and 2; an even split leaves GPU 2 with 3 + 1.
+    """
     problem = question([4, 4, 4], topology=None, slots_per_gpu=2)
     placement = placed([0, 1, 1, 2, 2, 0, 0, 1], problem)
     after = LoadProfile(np.array([[[9, 1, 2]]], dtype=np.int64), (0,), "made up for tests")
@@ -58,7 +61,9 @@ def test_weights_pass_load_along_the_chain() -> None:
 
 @given(problem=problems(rules=["even"]), seed=st.integers(0, 2**32 - 1))
 def test_knowing_the_window_beats_all_other_weights(problem: Problem, seed: int) -> None:
-    """Re-split is never above even split nor above fitted weights; on the fitted load itself fitted weights are no worse than even ones."""
+    """Re-split is never above even split nor above fitted weights; on the fitted load itself fitted weights
+    are no worse than even ones.
+    """
     rng = np.random.default_rng(seed)
     rows = [
         random_row(rng, problem.model.experts, problem.gpus, problem.slots_per_gpu)
@@ -77,7 +82,9 @@ def test_knowing_the_window_beats_all_other_weights(problem: Problem, seed: int)
 
 
 def test_fitted_weights_are_fitted_to_all_windows() -> None:
-    """The sum of two windows is even already, so weights fitted to it may be anything; fitted to both they stay at the even split."""
+    """The sum of two windows is even already, so weights fitted to it may be anything; fitted to both they
+    stay at the even split.
+    """
     fitted = LoadProfile(np.array([[[6, 2, 4]], [[2, 6, 4]]], dtype=np.int64), (0,), "made up for tests")
     problem = replace(problem_of([[1, 1, 1]], gpus=3, slots_per_gpu=2), load=fitted)
     placement = placed([0, 1, 1, 2, 2, 0], problem)
@@ -88,7 +95,9 @@ def test_fitted_weights_are_fitted_to_all_windows() -> None:
 @pytest.mark.parametrize("method", ["linear", "greedy", "refine", "auto"])
 @pytest.mark.parametrize("rule", ["even", "nearest-static"])
 def test_a_resplittable_plan_is_one_whatever_the_method(method: str, rule: str) -> None:
-    """Every layer is one island, and the judge agrees when the file is read back; a plan that was not asked for it may have several."""
+    """Every layer is one island, and the judge agrees when the file is read back; a plan that was not asked
+    for it may have several.
+    """
     rng = np.random.default_rng(7)
     asked = problem_of(
         rng.integers(1, 1000, (2, 80)).tolist(), gpus=8, slots_per_gpu=11, nodes=2, rule=rule

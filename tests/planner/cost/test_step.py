@@ -1,4 +1,4 @@
-"""The price of a placement: by hand on the machine of tests/data/two-nodes.yaml, and by what must not change it."""
+"""The price of a placement: by hand on tests/data/two-nodes.yaml, and by what must not change it."""
 
 from dataclasses import replace
 from typing import Any
@@ -57,7 +57,9 @@ def price(problem: Problem, row_P: Any) -> Cost:
 
 
 def test_the_best_plan_by_hand_under_nearest() -> None:
-    """600,000 bytes over NVLink at 400 GB/s take 1.5 us, 595,200 back 1.488 us; 600 assignments on each GPU 17.856 us at peak; nothing crosses nodes."""
+    """600,000 bytes over NVLink at 400 GB/s take 1.5 us, 595,200 back 1.488 us; 600 assignments on each GPU
+    17.856 us at peak; nothing crosses nodes.
+    """
     found = price(question(topology=two_nodes("measured"), rule="nearest"), BEST_ROW)
     assert found.load_LG.tolist() == [pytest.approx([600] * 4)]
     assert found.dispatch_seconds_L[0] == pytest.approx(START[0] + 1.5e-6)
@@ -90,7 +92,9 @@ def test_a_rate_that_was_not_measured_is_reached_in_part() -> None:
 
 @pytest.mark.parametrize("rule", ["even", "nearest"])
 def test_no_other_placement_is_better(rule: str) -> None:
-    """All valid placements of the hand-solved question at once, a layer each: none costs less than the one in the file."""
+    """All valid placements of the hand-solved question at once, a layer each: none costs less than the one in
+    the file.
+    """
     rows_LP = np.concatenate([[BEST_ROW], every_row(4, 4, 2).reshape(-1, 8)])
     layers = len(rows_LP)
     model = small_model(layers=layers)
@@ -167,7 +171,9 @@ def test_even_shares_cross_nodes_by_chance(case: tuple[Problem, Ints]) -> None:
 
 @given(case=priced())
 def test_no_gpu_load_is_below_the_bound(case: tuple[Problem, Ints]) -> None:
-    """The busiest GPU of any placement carries at least what the bound says, under every rule; the sum of loads is what was sent."""
+    """The busiest GPU of any placement carries at least what the bound says, under every rule; the sum of
+    loads is what was sent.
+    """
     problem, row_P = case
     found = price(problem, row_P)
     assignments = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
@@ -179,7 +185,9 @@ def test_no_gpu_load_is_below_the_bound(case: tuple[Problem, Ints]) -> None:
 
 
 def test_balance_from_first_principles() -> None:
-    """Two layers, counted with loops: max over mean per layer, and the sum of the maxima over the sum of the means."""
+    """Two layers, counted with loops: max over mean per layer, and the sum of the maxima over the sum of the
+    means.
+    """
     counts_LE, rows_LP = (
         np.array([[6, 3, 2, 1], [0, 0, 5, 5]]),
         np.array([[0, 1, 0, 2, 3, 1, 0, 2], [0, 1, 2, 3, 2, 0, 1, 3]]),
@@ -206,7 +214,9 @@ def test_balance_from_first_principles() -> None:
 
 
 def test_nodes_need_not_be_equal() -> None:
-    """144 experts on 18 GPUs in nodes of 5, 5, 4 and 4 (what EPLB refuses): even load crosses with 1 - sum of squared node shares."""
+    """144 experts on 18 GPUs in nodes of 5, 5, 4 and 4 (what EPLB refuses): even load crosses with 1 - sum of
+    squared node shares.
+    """
     problem = question([1] * 144, machine(5, 5, 4, 4), 8, top_k=8)
     for transport in TRANSPORTS:
         found = price(
@@ -232,7 +242,9 @@ def test_a_layer_without_load_counts_as_even() -> None:
 
 
 def test_a_trace_is_used_where_it_was_recorded() -> None:
-    """Tokens that use experts 0 and 1 together hit one GPU; the histogram cannot know, and a layer that was not recorded is priced by it."""
+    """Tokens that use experts 0 and 1 together hit one GPU; the histogram cannot know, and a layer that was
+    not recorded is priced by it.
+    """
     traced_LTK = np.array([[[0, 1], [2, 3]] * 2, [[-1, -1]] * 4], dtype=np.int32)
     model = small_model(top_k=2, layers=2)
     load = LoadProfile(np.full((1, 2, 4), 2), (0, 1), "made up for tests", trace=Trace(traced_LTK, (4,)))
@@ -269,7 +281,7 @@ def test_the_dearest_bottleneck_is_named(seconds: list[float], name: str) -> Non
 
 
 def test_a_silent_layer_is_no_part_of_a_balance_figure() -> None:
-    """A layer that recorded nothing is taken as even; counting it would make the plan look better than it is."""
+    """A layer that recorded nothing is taken as even; counted, it would make the plan look better."""
     counts_WLE = np.array([[[8, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.int64)
     problem = replace(
         question(), model=small_model(layers=2), load=LoadProfile(counts_WLE, (0, 1), "made up for tests")

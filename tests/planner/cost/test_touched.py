@@ -1,4 +1,7 @@
-"""Small decode steps wait for weights: how many slots of a GPU a step touches, counted by simulation, and what follows for replicas."""
+"""Small decode steps wait for weights: how many slots of a GPU a step touches.
+
+Counted by simulation; and what follows for replicas.
+"""
 
 from dataclasses import replace
 
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cost import Routing, cost
-from planner.cost.step import touched_slots_G
+from planner.cost.compute import touched_slots_G
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -29,7 +32,9 @@ def simulated_G(
     expert_P: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Mean touched slots of each GPU over steps: every rank draws its tokens from the pool, every assignment a replica with the rule's shares."""
+    """Mean touched slots of each GPU over steps: every rank draws its tokens from the pool, every assignment
+    a replica with the rule's shares.
+    """
     touched_P = np.zeros(problem.slots)
     for _ in range(STEPS):
         hit_P = np.zeros(problem.slots, dtype=bool)
@@ -50,7 +55,9 @@ def simulated_G(
 
 @pytest.mark.parametrize("rule", ["even", "nearest"])
 def test_touched_slots_are_those_of_a_simulation(rule: str) -> None:
-    """One and two tokens a rank on 2 nodes of 2 GPUs, top-2 of 6 experts with one in every token: within what so many steps can tell."""
+    """One and two tokens a rank on 2 nodes of 2 GPUs, top-2 of 6 experts with one in every token: within what
+    so many steps can tell.
+    """
     rng = np.random.default_rng(3)
     pool_TK = np.array([[0, 1], [0, 2], [0, 1], [0, 3], [0, 4], [0, 5], [0, 1], [0, 2]])
     expert_P = np.array([0, 1, 2, 0, 3, 4, 0, 1, 5, 1, 2, 3])
@@ -66,7 +73,9 @@ def test_touched_slots_are_those_of_a_simulation(rule: str) -> None:
 
 
 def test_by_hand() -> None:
-    """One token a rank, top-1, four GPUs: one of two slots of an expert that half of the tokens choose is missed by all four with (3/4)^4."""
+    """One token a rank, top-1, four GPUs: one of two slots of an expert that half of the tokens choose is
+    missed by all four with (3/4)^4.
+    """
     problem = question([2, 1, 1, 0], machine(4), 2, tokens_per_rank=1)
     expert_P = np.array([0, 1, 2, 3, 0, 2, 1, 3])
     share_SP = next(iter(find_rule("even")(placed(expert_P, problem), problem.situation())))
@@ -103,7 +112,9 @@ def test_a_step_touches_no_more_than_there_is(
 
 
 def decode(slots_per_gpu: int, tokens: int) -> Problem:
-    """64 large experts, one of them somewhat hot, on one node of 8 GPUs: a step waits for weights, not for arithmetic."""
+    """64 large experts, one of them somewhat hot, on one node of 8 GPUs: a step waits for weights, not for
+    arithmetic.
+    """
     model = ModelSpec("small", "test", 1, (0,), 64, 4, 4096, 8192, 4096, "bf16", "made up for tests")
     counts = np.array([[[40] + [10] * 63]], dtype=np.int64)
     return Problem(
@@ -112,7 +123,9 @@ def decode(slots_per_gpu: int, tokens: int) -> Problem:
 
 
 def test_more_replicas_can_hurt_a_small_step() -> None:
-    """With 2 tokens a rank every replica of a hot expert is one more set of weights to read; with 4096 the same replicas take load off the busiest GPU."""
+    """With 2 tokens a rank every replica of a hot expert is one more set of weights to read; with 4096 the
+    same replicas take load off the busiest GPU.
+    """
     seconds = {
         (slots, tokens): cost(decode(slots, tokens), find_method("refine")(decode(slots, tokens)))
         for slots in (8, 12)
@@ -124,7 +137,9 @@ def test_more_replicas_can_hurt_a_small_step() -> None:
 
 
 def test_auto_sees_it() -> None:
-    """`--redundant auto` keeps Mixtral without replicas in a tiny decode step, where the compute grows with R, and says what it tried."""
+    """`--redundant auto` keeps Mixtral without replicas in a tiny decode step, where the compute grows with
+    R, and says what it tried.
+    """
     asked = PlanRequest(
         "mixtral", topology="hgx-h100:1x4", phase="decode", tokens_per_rank=1, method="refine"
     )
@@ -136,7 +151,9 @@ def test_auto_sees_it() -> None:
 
 
 def test_a_certain_expert_is_never_missed() -> None:
-    """Every token chooses it: its slot is touched for certain, without a warning from the logarithm of nothing."""
+    """Every token chooses it: its slot is touched for certain, without a warning from the logarithm of
+    nothing.
+    """
     problem = question([5, 5], machine(2), 1, top_k=2, tokens_per_rank=1)
     found = cost(problem, Placement(np.array([[0, 1]]), (0,), 2))
     assert np.isfinite(found.compute_seconds_L).all()

@@ -1,4 +1,7 @@
-"""Messages of every transport, against a count of every token, replica and hop written from the words of the transports."""
+"""Messages of every transport, against a count of every token, replica and hop.
+
+The count is written from the words of the transports.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cost import Routing, inclusion_E, message_bytes, messages_GG, units
-from planner.cost.traffic import _hit_chance_SX, assignments_SP
+from planner.cost.hits import _hit_chance_SX
+from planner.cost.routing import assignments_SP
 from planner.problem import Problem
 from planner.replica.registry import RULES
 from probes.dispatch.sent import draw_tokens
@@ -99,7 +103,9 @@ def test_messages_of_a_trace_equal_a_count_of_every_token(transport: str, case: 
 
 
 def test_two_hops_of_one_token_by_hand() -> None:
-    """GPU 0 of 2 x 2 needs GPUs 2 and 3: one message to GPU 2, which has the same place in its node, one copy there and one to GPU 3."""
+    """GPU 0 of 2 x 2 needs GPUs 2 and 3: one message to GPU 2, which has the same place in its node, one copy
+    there and one to GPU 3.
+    """
     problem = question(traced_TK=[[1, 3]], top_k=2, slots_per_gpu=1, tokens_per_rank=1, transport="node")
     sent_GG = messages_GG(problem, routing(problem, np.array([0, 2, 1, 3])))
     assert sent_GG.tolist() == [
@@ -112,7 +118,9 @@ def test_two_hops_of_one_token_by_hand() -> None:
 
 @given(case=traced_questions())
 def test_node_transport_loses_no_copy(case: tuple[Problem, Ints]) -> None:
-    """Whatever the way, a GPU gets as many copies from its own unit as `rank` sends it in all; each unit hit gets one message over the network."""
+    """Whatever the way, a GPU gets as many copies from its own unit as `rank` sends it in all; each unit hit
+    gets one message over the network.
+    """
     problem, row_P = case
     by_node, by_rank = (
         replace(problem, workload=replace(problem.workload, transport=transport))
@@ -140,7 +148,9 @@ def test_a_domain_over_nodes_is_one_unit() -> None:
 
 @pytest.mark.parametrize("sizes", [(1,), (4,), (2, 2), (2, 2, 2), (1, 1, 1)])
 def test_allgather_brings_every_token_to_every_gpu_once(sizes: tuple[int, ...]) -> None:
-    """Whatever the placement, each GPU receives the tokens of all others, and a token crosses to each other node once for each GPU that passes it on."""
+    """Whatever the placement, each GPU receives the tokens of all others, and a token crosses to each other
+    node once for each GPU that passes it on.
+    """
     gpus = sum(sizes)
     problem = question(topology=machine(*sizes), slots_per_gpu=4, tokens_per_rank=5, transport="allgather")
     draws = [routing(problem, random_row(np.random.default_rng(seed), 4, gpus, 4)) for seed in (0, 1)]
@@ -159,7 +169,9 @@ def test_allgather_brings_every_token_to_every_gpu_once(sizes: tuple[int, ...]) 
 def test_a_histogram_predicts_independent_tokens(
     transport: str, top_k: int, tolerance: float, gpus_of_nodes: tuple[int, ...]
 ) -> None:
-    """Tokens drawn without co-activation: the histogram alone gives the trace's messages, exactly for top-1 and in total within 1 % otherwise, 5 % a pair."""
+    """Tokens drawn without co-activation: the histogram alone gives the trace's messages, exactly for top-1
+    and in total within 1 % otherwise, 5 % a pair.
+    """
     rng = np.random.default_rng(7)
     traced_TK = draw_tokens(rng.lognormal(sigma=0.7, size=64), 2048, top_k, rng).tolist()
     problem = question([1] * 64, machine(*gpus_of_nodes), 8, "even", traced_TK, top_k, transport=transport)
@@ -173,7 +185,9 @@ def test_a_histogram_predicts_independent_tokens(
 
 @pytest.mark.parametrize("transport", ["rank", "node"])
 def test_replicas_at_one_place_are_one_expert_there(transport: str) -> None:
-    """Every token uses both experts, each node holds two replicas of one of them: every token hits every node once, and every second time a GPU."""
+    """Every token uses both experts, each node holds two replicas of one of them: every token hits every node
+    once, and every second time a GPU.
+    """
     problem = question([1, 1], machine(2, 2), 1, "even", top_k=2, tokens_per_rank=8, transport=transport)
     sent_GG = messages_GG(problem, routing(problem, np.array([0, 0, 1, 1])))
     assert sent_GG[0].tolist() == pytest.approx(
@@ -182,7 +196,10 @@ def test_replicas_at_one_place_are_one_expert_there(transport: str) -> None:
 
 
 def test_hit_chances_of_distinct_experts() -> None:
-    """Two of 8 equal experts, two at each of four places: 15 of the 28 pairs miss a place. The order of experts at a place does not matter."""
+    """Two of 8 equal experts, two at each of four places: 15 of the 28 pairs miss a place.
+
+    The order of experts at a place does not matter.
+    """
     place_C = np.repeat(np.arange(4), 2)
     assert _hit_chance_SX(np.full((1, 8), 0.25), place_C, 2)[0] == pytest.approx([1 - 15 / 28] * 4)
     one_SX, other_SX = (
@@ -202,7 +219,7 @@ def test_inclusion_chances_sum_to_top_k(counts: list[int], top_k: int) -> None:
 
 
 def test_assignments_are_tokens_times_top_k() -> None:
-    """600 tokens a rank, top-1, load 2 : 2 : 1 : 1, two replicas of each: 100 and 50 a slot from each rank."""
+    """600 tokens a rank, top-1, load 2 : 2 : 1 : 1, two replicas of each: 100 and 50 a slot of a rank."""
     problem = question()
     assert assignments_SP(problem, routing(problem, np.array(BEST_ROW)))[0].tolist() == pytest.approx(
         [100, 50] * 4

@@ -1,4 +1,7 @@
-"""The example of docs/cost-model.md, "Objective": two windows, two placements that no histogram tells apart."""
+"""The example of docs/cost-model.md, "Objective": two placements that no histogram tells apart.
+
+They differ over two windows.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Small machines, questions and valid placements for the engine tests. Rates are round numbers made for them."""
+"""Small machines, questions and valid placements for the engine tests.
+
+Rates are round numbers made for them.
+"""
 
 import subprocess
 import sys
@@ -6,21 +9,22 @@ from pathlib import Path
 
 import numpy as np
 
+from planner.base import Evidence, GpuModel, Rate
 from planner.engines import Emission
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Workload, check_slots
-from planner.topology import Topology
-from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate
+from planner.topology import Fabric, Island, Nic, Node, NvLink, Topology
 
 _BY_HAND = Evidence("assumed", "made for tests")
 _RATE = Rate(100e9, _BY_HAND)
 _GPU = GpuModel("test-gpu", 2000e9, 3e12, {"bf16": 1e15, "fp8": 2e15}, _BY_HAND)
 
 TINY = ModelSpec(  # the shape of a small DeepSeek-V3: six layers, three of them dense, and one draft layer
-    name="tiny", architecture="deepseek_v3", layers=6, moe_layer_ids=(3, 4, 5), experts=64, top_k=8, hidden=2048, expert_intermediate=256,
-    dispatch_width=2048, weight_dtype="bf16", source="made for tests", draft_layer_ids=(6,), expert_groups=8, groups_per_token=4,
+    name="tiny", architecture="deepseek_v3", layers=6, moe_layer_ids=(3, 4, 5), experts=64, top_k=8,
+    hidden=2048, expert_intermediate=256, dispatch_width=2048, weight_dtype="bf16", source="made for tests",
+    draft_layer_ids=(6,), expert_groups=8, groups_per_token=4,
 )  # fmt: skip
 
 
@@ -63,7 +67,10 @@ def question(
 def random_placement(
     model: ModelSpec, gpus: int, redundant: int, seed: int = 0, hot: int | None = None
 ) -> Placement:
-    """A valid placement without any order: experts dealt out to the emptiest GPUs, most replicated first. `hot`: how many experts share the replicas."""
+    """A valid placement without any order: experts dealt out to the emptiest GPUs, most replicated first.
+
+    `hot`: how many experts share the replicas.
+    """
     draw = np.random.default_rng(seed)
     slots_per_gpu = check_slots(model, gpus, redundant)
     rows = []
@@ -96,7 +103,10 @@ def pip_install(package: Path, site: Path) -> Path:
 def started(
     emission: Emission, folder: Path, program: str, node_rank: int | None = 0, **environment: str
 ) -> list[str]:
-    """The arguments that launch.sh really gives `program`, which is replaced by one that writes them down. The files lie in `folder`."""
+    """The arguments that launch.sh really gives `program`, which is replaced by one that writes them down.
+
+    The files lie in `folder`.
+    """
     for name, text in emission.files.items():
         (folder / name).write_text(text)
     stand_in = folder / "bin" / program

@@ -27,14 +27,23 @@ def linked(*pairs: tuple[int, int], nics: bool = True) -> Topology:
 @pytest.mark.parametrize(
     ("topology", "pair"),
     [
-        (machine(8), None), (machine(8, 8), None), (machine(4, 4), (0, 4)), (machine(4, 4, nodes_per_domain=2), None), (machine(1, 1), (0, 1)),
-        (linked((0, 1), (2, 3)), (0, 2)), (linked(*combinations(range(4), 2)), None), (linked(*list(combinations(range(4), 2))[:-1]), (2, 3)),
+        (machine(8), None),
+        (machine(8, 8), None),
+        (machine(4, 4), (0, 4)),
+        (machine(4, 4, nodes_per_domain=2), None),
+        (machine(1, 1), (0, 1)),
+        (linked((0, 1), (2, 3)), (0, 2)),
+        (linked(*combinations(range(4), 2)), None),
+        (linked(*list(combinations(range(4), 2))[:-1]), (2, 3)),
     ],
-)  # fmt: skip
+)
 def test_each_eight_ranks_must_be_joined_pair_by_pair(
     topology: Topology, pair: tuple[int, int] | None
 ) -> None:
-    """By one switch or a link of their own: a way through a third GPU is none. The first pair that has neither is named."""
+    """By one switch or a link of their own: a way through a third GPU is none.
+
+    The first pair that has neither is named.
+    """
     assert deepep.apart(topology) == pair
     assert deepep.serves("prefill", topology) == (pair is None)
     assert deepep.serves("decode", topology)
@@ -42,7 +51,9 @@ def test_each_eight_ranks_must_be_joined_pair_by_pair(
 
 
 def test_low_latency_is_warned_of_where_no_way_is_known() -> None:
-    """GPUs of one node without NVLink and NIC; a NIC is a way, and GPUs of two nodes have one in every topology."""
+    """GPUs of one node without NVLink and NIC; a NIC is a way, and GPUs of two nodes have one in every
+    topology.
+    """
     assert deepep.notes(linked((0, 1), (2, 3)), "decode", "another") == []
     assert deepep.notes(machine(4, 4), "decode", "another") == []
     (note,) = deepep.notes(linked((0, 1), (2, 3), nics=False), "decode", "another")

@@ -1,5 +1,6 @@
-"""What every engine shares: names, default placements, limits, refusal, and layer numbering across formats."""
+"""What engines share: names, default placements, limits, refusal, and layer numbering across formats."""
 
+import ast
 import json
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from planner.model import ModelSpec, find_model
 from planner.placement import Placement
 from planner.problem import TRANSPORTS, row_violations, violations
 from planner.replica.registry import RULES
+from tests.places import ROOT
 from tests.planner.engines.examples import TINY, machine, question, random_placement
 
 EVERY = [pytest.param(find_engine(name), id=name) for name in engine_names()]
@@ -31,11 +33,24 @@ def test_an_unknown_engine_gets_the_nearest_name() -> None:
 
 @pytest.mark.parametrize("engine", EVERY)
 def test_names_point_at_things_that_exist(engine: Engine) -> None:
-    """An engine is found under its own name, and names a replica rule, a transport and a dtype that the laws know."""
+    """An engine is found under its own name, and names a replica rule, a transport and a dtype that the laws
+    know.
+    """
     assert find_engine(engine.NAME) is engine
     assert engine.REPLICA_RULE in RULES
     assert {engine.transport(phase, machine(8, 8)) for phase in ("decode", "prefill")} <= set(TRANSPORTS)
     assert engine.dispatch_dtype(TINY) in {"bf16", "fp8"}
+
+
+def test_engines_are_reached_by_name_alone() -> None:
+    """No module outside the room imports a single engine's, so that a new engine touches no other file."""
+    for path in (ROOT / "planner").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "engines" in path.parts or "planner.engines" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module == "planner.engines":
+                assert not {alias.name for alias in node.names} & set(engine_names()), path
 
 
 @given(
@@ -45,7 +60,9 @@ def test_names_point_at_things_that_exist(engine: Engine) -> None:
     engine=st.sampled_from(engine_names()),
 )
 def test_default_placements_break_no_rule(experts: int, gpus: int, more: int, engine: str) -> None:
-    """Whatever the numbers, an engine's own initial map covers every expert and holds none twice on a GPU, so no other layout is ever needed."""
+    """Whatever the numbers, an engine's own initial map covers every expert and holds none twice on a GPU, so
+    no other layout is ever needed.
+    """
     model = ModelSpec("m", "mixtral", 2, (0, 1), experts, 1, 8, 8, 8, "bf16", "made for tests")
     redundant = min(-experts % gpus + more * gpus, experts * (gpus - 1))
     placement = find_engine(engine).default_placement(model, gpus, redundant)
@@ -68,7 +85,9 @@ def test_default_placement_answers_the_question_with_or_without_an_engine() -> N
 
 
 def test_slots_that_do_not_divide_are_infeasible_with_the_nearest_counts() -> None:
-    """256 experts on 3 GPUs: R = 2, 5 and 8 are named (a public bug report: a bare assertion in every engine)."""
+    """256 experts on 3 GPUs: R = 2, 5 and 8 are named (a public bug report: a bare assertion in every
+    engine).
+    """
     engine, model = find_engine("sglang"), find_model("deepseek-v3")
     with pytest.raises(Infeasible, match="2, 5, 8"):
         engine.default_placement(model, 3, 0)
@@ -136,7 +155,9 @@ def test_more_tokens_than_sglang_can_dispatch_are_refused() -> None:
 
 @pytest.mark.parametrize("layer", [3, 30, 60])
 def test_layer_numbering_of_deepseek_v3(layer: int) -> None:
-    """One plan, every format: layer 3, 30 and 60 hold the plan's own rows (public bug reports: maps shifted by the dense layers)."""
+    """One plan, every format: layer 3, 30 and 60 hold the plan's own rows (public bug reports: maps shifted
+    by the dense layers).
+    """
     model = find_model("deepseek-v3")
     placement = random_placement(model, 16, 32)
     problem = question(model, machine(8, 8), 32)

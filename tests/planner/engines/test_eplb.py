@@ -1,4 +1,4 @@
-"""The plain tensors of DeepSeek's EPLB: which layers their rows are, and how they are told from SGLang's map."""
+"""The plain tensors of DeepSeek's EPLB: which layers their rows are, how they are told from SGLang's map."""
 
 from pathlib import Path
 from typing import Any

@@ -26,7 +26,7 @@ TABLE = (
     ],
 )
 def test_the_newest_release_that_is_no_later_holds(version: str, found: str, *, assumed: bool) -> None:
-    """An exact one without a word, another with a warning that names what is assumed; 1.10 is later than 1.2."""
+    """An exact one without a word, another with a warning of what is assumed; 1.10 is later than 1.2."""
     release, notes = find_release("Engine", TABLE, version)
     assert release.version == found
     assert bool(notes) == assumed

@@ -19,7 +19,9 @@ ENGINE = find_engine("sglang")
 
 
 def test_map_has_one_key_and_a_row_for_every_decoder_layer() -> None:
-    """61 rows for DeepSeek-V3, dense rows trivial, no row for the draft layer: SGLang passes the keys on as arguments and counts rows from layer 0."""
+    """61 rows for DeepSeek-V3, dense rows trivial, no row for the draft layer: SGLang passes the keys on as
+    arguments and counts rows from layer 0.
+    """
     model = find_model("deepseek-v3")
     emission = ENGINE.emit(random_placement(model, 16, 32), question(model, machine(8, 8), 32), "m")
     expert_map = json.loads(emission.files["expert_location.json"])
@@ -30,10 +32,8 @@ def test_map_has_one_key_and_a_row_for_every_decoder_layer() -> None:
 
 def test_rows_stay_on_one_line() -> None:
     """A diff of two maps shows layers."""
-    text = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m").files[
-        "expert_location.json"
-    ]
-    assert len(text.splitlines()) == TINY.layers + 4
+    emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
+    assert len(emission.files["expert_location.json"].splitlines()) == TINY.layers + 4
 
 
 def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
@@ -44,14 +44,18 @@ def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
     assert words[-1] == "--disable-shared-experts-fusion"
     assert words[:2] == ["-m", "sglang.launch_server"]
     assert flags == {
-        "--model-path": "org/a model", "--tp-size": "8", "--nnodes": "2", "--node-rank": "1", "--dist-init-addr": "head.example:20000", "--ep-size": "8",
-        "--attn-dp-size": "8", "--moe-dense-tp-size": "1", "--moe-a2a-backend": "deepep", "--deepep-mode": "low_latency",
-        "--ep-num-redundant-experts": "16", "--init-expert-location": str(tmp_path / "expert_location.json"), "--ep-dispatch-algorithm": "static",
+        "--model-path": "org/a model", "--tp-size": "8", "--nnodes": "2", "--node-rank": "1",
+        "--dist-init-addr": "head.example:20000", "--ep-size": "8", "--attn-dp-size": "8",
+        "--moe-dense-tp-size": "1", "--moe-a2a-backend": "deepep", "--deepep-mode": "low_latency",
+        "--ep-num-redundant-experts": "16", "--init-expert-location": str(tmp_path / "expert_location.json"),
+        "--ep-dispatch-algorithm": "static",
     }  # fmt: skip
 
 
 def test_an_older_release_gets_the_older_spelling_of_attention_dp(tmp_path: Path) -> None:
-    """0.5.21 has no --attn-dp-size; 0.5.22 is unknown, and the spelling that both its neighbours take is used, with a word."""
+    """0.5.21 has no --attn-dp-size; 0.5.22 is unknown, and the spelling that both its neighbours take is
+    used, with a word.
+    """
     for version, notes in (("0.5.21", 0), ("0.5.22", 1)):
         emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m", version)
         words = started(emission, tmp_path, "python3", node_rank=None)
@@ -62,12 +66,8 @@ def test_an_older_release_gets_the_older_spelling_of_attention_dp(tmp_path: Path
 
 def test_one_node_needs_no_address(tmp_path: Path) -> None:
     """A single node starts without NODE_RANK and HEAD_ADDRESS."""
-    words = started(
-        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, "prefill"), "m"),
-        tmp_path,
-        "python3",
-        node_rank=None,
-    )
+    emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8, "prefill"), "m")
+    words = started(emission, tmp_path, "python3", node_rank=None)
     assert "--nnodes" not in words
     assert words[words.index("--deepep-mode") + 1] == "normal"
 
@@ -102,16 +102,16 @@ def test_a_model_that_ignores_maps_is_launched_without_one(tmp_path: Path) -> No
 def test_a_draft_layer_off_its_default_row_is_pointed_out() -> None:
     """SGLang's map has no row for a draft layer; the default row needs no word, another one does."""
     problem = question(TINY, machine(8), 8)
-    assert any(
-        "draft layer 6" in note for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes
-    )
-    assert not any(
-        "draft" in note for note in ENGINE.emit(ENGINE.default_placement(TINY, 8, 8), problem, "m").notes
-    )
+    moved = ENGINE.emit(random_placement(TINY, 8, 8), problem, "m")
+    default = ENGINE.emit(ENGINE.default_placement(TINY, 8, 8), problem, "m")
+    assert any("draft layer 6" in note for note in moved.notes)
+    assert not any("draft" in note for note in default.notes)
 
 
 def test_draft_layers_are_served_from_the_first_slot() -> None:
-    """SGLang takes a draft layer's logical ids for slots: in its default row that is slot e for expert e on every rank, and shares stay whole anywhere."""
+    """SGLang takes a draft layer's logical ids for slots: in its default row that is slot e for expert e on
+    every rank, and shares stay whole anywhere.
+    """
     node_G = machine(4, 4).node_G
     assert (static_table(ENGINE.default_placement(TINY, 8, 16), TINY, node_G)[:, -1] == np.arange(64)).all()
     placement = random_placement(TINY, 8, 16)
@@ -120,7 +120,9 @@ def test_draft_layers_are_served_from_the_first_slot() -> None:
 
 
 def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
-    """DeepEP takes eight consecutive ranks for NVLink peers: two nodes of four are not, unless one NVLink domain spans them. Then no all-to-all is used."""
+    """DeepEP takes eight consecutive ranks for NVLink peers: two nodes of four are not, unless one NVLink
+    domain spans them. Then no all-to-all is used.
+    """
     placement = random_placement(TINY, 8, 8)
     apart, joined = (question(TINY, machine(4, 4, nodes_per_domain=span), 8, "prefill") for span in (1, 2))
     emission = ENGINE.emit(placement, apart, "m")
@@ -130,31 +132,22 @@ def test_normal_mode_across_small_nodes_is_replaced(tmp_path: Path) -> None:
     assert any(
         "GPUs 0 and 4 have none: the launch uses --moe-a2a-backend none" in note for note in emission.notes
     )
-    assert (ENGINE.transport("prefill", apart.topology), ENGINE.replica_rule("prefill", apart.topology)) == (
-        "allgather",
-        "row-index",
-    )
+    assert ENGINE.transport("prefill", apart.topology) == "allgather"
+    assert ENGINE.replica_rule("prefill", apart.topology) == "row-index"
     assert "--moe-a2a-backend deepep" in ENGINE.emit(placement, joined, "m").launch
-    with pytest.raises(
-        BadInput,
-        match=r"NVLink between GPUs 0 and 4, and SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all",
-    ):
+    known = r"SGLang 0\.5\.21 is not known to serve a map rightly without an all-to-all"
+    with pytest.raises(BadInput, match=rf"NVLink between GPUs 0 and 4, and {known}"):
         ENGINE.emit(placement, apart, "m", "0.5.21")
-    assert (
-        ENGINE.transport("prefill", joined.topology),
-        ENGINE.replica_rule("prefill", joined.topology),
-    ) == ("rank", "nearest-static")
+    assert ENGINE.transport("prefill", joined.topology) == "rank"
+    assert ENGINE.replica_rule("prefill", joined.topology) == "nearest-static"
 
 
 def test_larger_steps_raise_the_dispatch_buffer(tmp_path: Path) -> None:
     """More than 128 tokens a rank need a larger buffer than SGLang's default, so the launch asks for it."""
-    emission = ENGINE.emit(
-        random_placement(TINY, 8, 8), question(TINY, machine(8), 8, tokens_per_rank=512), "m"
-    )
-    assert (
-        "exec env SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK=512 python3 -m sglang.launch_server"
-        in emission.launch
-    )
+    problem = question(TINY, machine(8), 8, tokens_per_rank=512)
+    launch = ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").launch
+    setting = "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK=512"
+    assert f"exec env {setting} python3 -m sglang.launch_server" in launch
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ def test_only_flags_are_emitted_and_the_note_says_so() -> None:
     emission = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
     assert set(emission.files) == {"launch.sh"}
     assert emission.ignored
-    assert emission.notes[0].startswith(
-        "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
-    )
+    said = "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
+    assert emission.notes[0].startswith(said)
     assert ENGINE.read_map({"physical_to_logical_map": [[0]]}) is None
 
 
@@ -37,8 +36,9 @@ def test_nodes_of_different_size_start_their_own_ranks(node: int, extra: list[st
     words = started(emission, tmp_path, "vllm", node_rank=node)
     local = ["8", "4", "4"][node]
     assert words[:-5] == [
-        "serve", "m", "--tensor-parallel-size", "1", "--data-parallel-size", "16", "--data-parallel-size-local", local,
-        "--data-parallel-address", "head.example", "--data-parallel-rpc-port", "13345", *extra, "--enable-expert-parallel",
+        "serve", "m", "--tensor-parallel-size", "1", "--data-parallel-size", "16",
+        "--data-parallel-size-local", local, "--data-parallel-address", "head.example",
+        "--data-parallel-rpc-port", "13345", *extra, "--enable-expert-parallel",
     ]  # fmt: skip
     assert words[-5:-1] == ["--all2all-backend", "deepep_low_latency", "--enable-eplb", "--eplb-config"]
     assert json.loads(words[-1]) == {"num_redundant_experts": 16, "step_interval": 3000, "use_async": False}
@@ -54,8 +54,5 @@ def test_a_model_without_a_balancer_gets_no_balancer_flags(tmp_path: Path) -> No
 
 def test_arguments_of_the_script_reach_the_server(tmp_path: Path) -> None:
     """A user's own flags are added to the command."""
-    assert (
-        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m")
-        .launch.rstrip()
-        .endswith('"$@"')
-    )
+    launch = ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m").launch
+    assert launch.rstrip().endswith('"$@"')

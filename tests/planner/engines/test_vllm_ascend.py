@@ -1,4 +1,7 @@
-"""vllm-ascend: its map and its launch. Its own code could not be run; the format re-stated here was read in its sources."""
+"""vllm-ascend: its map and its launch.
+
+Its own code could not be run; the format re-stated here was read in its sources.
+"""
 
 import json
 from copy import deepcopy
@@ -16,6 +19,7 @@ from tests.planner.engines.examples import TINY, machine, question, random_place
 ENGINE = find_engine("vllm_ascend")
 FOUR = ModelSpec("four", "mixtral", 2, (1,), 4, 1, 8, 8, 8, "bf16", "made for tests")
 DEVICES = [[0, 1], [2, 3], [0, 2], [1, 3]]
+SHARES = "device_expert must be a list of expert ids, as long on every device"
 GOOD = {
     "moe_layer_count": 1,
     "layer_list": [
@@ -39,7 +43,9 @@ def spoilt(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_map_counts_moe_layers_and_names_every_device() -> None:
-    """Layers 3, 4 and 5 of a model with three dense layers are 0, 1 and 2; the draft layer has no row; rank r holds the plan's slots of GPU r."""
+    """Layers 3, 4 and 5 of a model with three dense layers are 0, 1 and 2; the draft layer has no row; rank r
+    holds the plan's slots of GPU r.
+    """
     placement = random_placement(TINY, 8, 8)
     value = json.loads(ENGINE.emit(placement, question(TINY, machine(8), 8), "m").files["expert_map.json"])
     assert value["moe_layer_count"] == 3
@@ -51,7 +57,9 @@ def test_a_map_counts_moe_layers_and_names_every_device() -> None:
 
 
 def test_a_good_map_is_read_with_its_ep_size() -> None:
-    """The EP size is in the file, so nothing stays unchecked; the row is that of the model's first MoE layer, layer 1."""
+    """The EP size is in the file, so nothing stays unchecked; the row is that of the model's first MoE layer,
+    layer 1.
+    """
     report = check_value(GOOD, "map", FOUR)
     assert (report.ok, report.unchecked, report.facts["EP size"]) == (True, (), 4)
 
@@ -65,10 +73,7 @@ def test_a_good_map_is_read_with_its_ep_size() -> None:
         (spoilt(device_count=3), "layer_list entry 0: device_count is 3, and device_list has 4 entries"),
         (spoilt(device_list=[]), "layer_list entry 0: device_list must be a list"),
         (spoilt(device_id=3), "layer_list entry 0, device 2: device_id is 3; devices must be in rank order"),
-        (
-            spoilt(device_expert=[0]),
-            "layer_list entry 0, device 2: device_expert must be a list of expert ids, as long on every device",
-        ),
+        (spoilt(device_expert=[0]), f"layer_list entry 0, device 2: {SHARES}"),
         (spoilt(device_expert=[0, 0]), "layer 1: GPU 2 holds expert 0 twice"),
         (spoilt(device_expert=[0, 4]), "layer 1, slot 5: expert id 4 is outside 0..3"),
         (spoilt(layer_list=[1]), "layer_list entry 0: device_list must be a list"),
@@ -89,7 +94,7 @@ def test_another_ep_size_than_the_files_is_found() -> None:
 
 
 def test_launch_hands_the_map_over_as_json(tmp_path: Path) -> None:
-    """The words that launch.sh really gives vllm on node 1: the map's place and the redundancy that it has."""
+    """The words that launch.sh really gives vllm on node 1: the map's place and its redundancy."""
     emission = ENGINE.emit(random_placement(TINY, 8, 16), question(TINY, machine(4, 4), 16), "org/m")
     words = started(emission, tmp_path, "vllm", node_rank=1)
     assert words[-2] == "--additional-config"

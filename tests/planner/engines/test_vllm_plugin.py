@@ -1,4 +1,7 @@
-"""The vLLM plugin of a plan: a whole package, whose policy returns the plan's rows. vLLM is a stand-in here; tests/engines asks vLLM itself."""
+"""The vLLM plugin of a plan: a whole package, whose policy returns the plan's rows.
+
+vLLM is a stand-in here; tests/engines asks vLLM itself.
+"""
 
 import json
 import runpy
@@ -11,12 +14,13 @@ from typing import Any
 import pytest
 
 from planner.base import BadInput, parse_yaml
-from planner.engines import vllm
+from planner.engines import plugin_engines
 from planner.engines.common.vllm_plugin import package
 from planner.model import ModelSpec, find_model
 from planner.placement import Placement
 from tests.planner.engines.examples import TINY, machine, pip_install, question, random_placement
 
+ENGINE = plugin_engines()["vllm"]
 PLACEMENT = random_placement(TINY, 8, 16)
 
 
@@ -42,7 +46,9 @@ def policies(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_the_policy_returns_the_plans_rows(tmp_path: Path, policies: dict[str, Any]) -> None:
-    """Main model and draft model are told apart by their number of layers; whatever the load, the rows are the plan's, int64 on the CPU."""
+    """Main model and draft model are told apart by their number of layers; whatever the load, the rows are
+    the plan's, int64 on the CPU.
+    """
     torch = pytest.importorskip("torch", reason="the policy answers with a tensor")
     module = install(package(PLACEMENT, TINY), tmp_path)
     module["register"]()
@@ -72,7 +78,9 @@ def test_another_model_or_size_stops_the_engine(
 
 
 def test_pip_installs_the_package(tmp_path: Path) -> None:
-    """With the entry point in the group that vLLM loads in every process, and the data file, without which the module cannot start."""
+    """With the entry point in the group that vLLM loads in every process, and the data file, without which
+    the module cannot start.
+    """
     install(package(PLACEMENT, TINY), tmp_path)
     site = pip_install(tmp_path / "vllm_plugin", tmp_path / "site")
     (found,) = distributions(name="moeplan-vllm-plan", path=[str(site)])
@@ -101,8 +109,10 @@ def test_as_many_draft_as_moe_layers_cannot_be_told_apart() -> None:
 
 
 def test_with_the_plugin_the_plan_is_not_ignored() -> None:
-    """The flags turn the balancer on, synchronously; the notes say what to install, when it works, and what was not tested."""
-    emission = vllm.emit(PLACEMENT, question(TINY, machine(4, 4), 16), "m", plugin=True)
+    """The flags turn the balancer on, synchronously; the notes say what to install, when it works, and what
+    was not tested.
+    """
+    emission = ENGINE.emit_with_plugin(PLACEMENT, question(TINY, machine(4, 4), 16), "m")
     assert emission.ignored == ""
     assert set(emission.files) == {"launch.sh", *package(PLACEMENT, TINY)}
     assert parse_yaml(emission.launch.split("--eplb-config '")[1].split("'")[0], "flag")["use_async"] is False
@@ -116,4 +126,4 @@ def test_a_model_without_a_balancer_gets_no_plugin() -> None:
     """Nothing would call it."""
     model = find_model("gpt-oss-20b")
     with pytest.raises(BadInput, match=r"no expert balancer for gpt_oss.*leave --plugin out"):
-        vllm.emit(random_placement(model, 8, 0), question(model, machine(8), 0), "m", plugin=True)
+        ENGINE.emit_with_plugin(random_placement(model, 8, 0), question(model, machine(8), 0), "m")

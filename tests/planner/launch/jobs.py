@@ -1,4 +1,7 @@
-"""Jobs for the launcher tests: real emissions of the small model, on machines with or without host and card names."""
+"""Jobs for the launcher tests: real emissions of the small model.
+
+On machines with or without host and card names.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -38,6 +38,8 @@ def test_an_engine_without_a_worker_is_refused() -> None:
 
 
 def test_the_pinned_sglang_is_not_started_without_an_all_to_all() -> None:
-    """Prefill on two nodes of four, whose launch does without one: an older SGLang is not known to serve a map rightly then."""
+    """Prefill on two nodes of four, whose launch does without one: an older SGLang is not known to serve a
+    map rightly then.
+    """
     with pytest.raises(BadInput, match=r"pins SGLang 0\.5\.21.*use --launcher shell"):
         dynamo.write(job(phase="prefill"))

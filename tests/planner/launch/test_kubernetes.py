@@ -1,4 +1,7 @@
-"""The manifest: pods by published Kubernetes schemas, LeaderWorkerSet fields by a schema written from its API reference, ranks by the host a pod is on."""
+"""The manifest: pods by published schemas, LeaderWorkerSet fields, and ranks by the host a pod is on.
+
+Pods are held against Kubernetes' schemas, LeaderWorkerSet against a schema written from its API reference.
+"""
 
 import subprocess
 from pathlib import Path
@@ -93,7 +96,9 @@ def node_rank(pod: dict[str, Any], folder: Path, **environment: str) -> str:
 @pytest.mark.parametrize("hosts", [(), ("node66", "node7")])
 @pytest.mark.parametrize("topology", [machine(4, 4), machine(8), machine(4, 4, nodes_per_domain=2)])
 def test_the_manifest_is_valid(hosts: tuple[str, ...], topology: Any) -> None:
-    """ConfigMap and pod templates by the schemas of Kubernetes itself, the set by its reference; a misspelt field fails."""
+    """ConfigMap and pod templates by the schemas of Kubernetes itself, the set by its reference; a misspelt
+    field fails.
+    """
     kubernetes_validate = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is not installed"
     )

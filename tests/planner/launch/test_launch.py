@@ -70,7 +70,9 @@ def test_every_engine_under_every_launcher_keeps_its_files(engine: str, launcher
 
 @pytest.mark.parametrize("engine", ["sglang", "trtllm", "vllm"])
 def test_the_ep_size_is_explicit(engine: str) -> None:
-    """Each command says the size of the group: a node that joins another one's job fails instead of serving half of it."""
+    """Each command says the size of the group: a node that joins another one's job fails instead of serving
+    half of it.
+    """
     _, job = emitted(engine)
     flag = {"sglang": "--ep-size", "trtllm": "--ep_size", "vllm": "--data-parallel-size"}[engine]
     assert all(command.words[command.words.index(flag) + 1] == "8" for command in job.commands)
@@ -89,7 +91,7 @@ def test_settings_are_told_from_words() -> None:
 
 
 def test_other_accelerators_get_the_plain_script_alone() -> None:
-    """NPUs have neither NCCL nor NVIDIA's resource names; only the shell script asks for nothing of the kind."""
+    """NPUs have neither NCCL nor NVIDIA's resource names; the shell script asks for nothing of the kind."""
     emission, job = emitted("vllm_ascend")
     assert launched(emission, job, "shell").launch.count("NCCL") == 0
     for launcher in ("slurm", "kubernetes", "dynamo"):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -65,29 +66,17 @@ def test_a_launcher_that_cannot_start_it_writes_nothing(
 
 
 def live(plan: Path, placed: list[tuple[int, int]], *flags: str) -> list[subprocess.CompletedProcess[str]]:
-    """The check as torchrun's environment starts it: (rank, number on its host) for each process, all on this machine."""
+    """The check as torchrun's environment starts it: (rank, number on its host) for each process, all on this
+    machine.
+    """
     command = [sys.executable, "-m", "planner", "check", "--live", str(plan), "--timeout", "30", *flags]
-    told = [
-        {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(local),
-            "WORLD_SIZE": str(len(placed)),
-            "TORCHELASTIC_RUN_ID": "none",
-        }
-        for rank, local in placed
-    ]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "CUDA"))}
-    started = [
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**clean, **rank},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in told
-    ]
+    group = {**clean, "WORLD_SIZE": str(len(placed)), "TORCHELASTIC_RUN_ID": "none"}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = []
+    for rank, local in placed:
+        told = {**group, "RANK": str(rank), "LOCAL_RANK": str(local)}
+        started.append(subprocess.Popen(command, cwd=ROOT, env=told, **pipes))
     done = []
     for process in started:
         output, errors = process.communicate(timeout=60)
@@ -98,26 +87,14 @@ def live(plan: Path, placed: list[tuple[int, int]], *flags: str) -> list[subproc
 def test_live_passes_on_one_node_and_rank_0_alone_speaks(plan: Path, tmp_path: Path) -> None:
     """Two ranks of a one-node plan; what it printed is accepted as the record of the next start."""
     one = tmp_path / "plan.json"
-    run(
-        "solve",
-        "--model",
-        "deepseek-v2-lite",
-        "--topology",
-        "hgx-h100:1x2",
-        "--redundant",
-        "0",
-        "--method",
-        "linear",
-        "-o",
-        one,
-    )
+    shape = ["--topology", "hgx-h100:1x2", "--redundant", "0", "--method", "linear"]
+    run("solve", "--model", "deepseek-v2-lite", *shape, "-o", one)
     first, second = live(one, [(0, 0), (1, 1)], "--json")
     assert (first.returncode, second.returncode, second.stdout) == (0, 0, ""), first.stderr + second.stderr
     assert [seat["local"] for seat in json.loads(first.stdout)["seats"]] == [0, 1]
     (tmp_path / "seats.json").write_text(first.stdout)
-    assert [
-        done.returncode for done in live(one, [(0, 0), (1, 1)], "--seats", str(tmp_path / "seats.json"))
-    ] == [0, 0]
+    again = live(one, [(0, 0), (1, 1)], "--seats", str(tmp_path / "seats.json"))
+    assert [done.returncode for done in again] == [0, 0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "seats.json"]
 
 

@@ -33,7 +33,9 @@ def environment(started: Job, folder: Path, node: int, **own: str) -> dict[str, 
 
 
 def test_decode_across_nodes_sets_transport_and_cards(tmp_path: Path) -> None:
-    """DeepEP's low-latency kernels send through NVSHMEM's GPU-initiated transport; the cards are those of the topology, by exact name."""
+    """DeepEP's low-latency kernels send through NVSHMEM's GPU-initiated transport; the cards are those of the
+    topology, by exact name.
+    """
     assert environment(job(topology=with_cards(machine(4, 4), CARDS, CARDS)), tmp_path, 1) == {
         "NVSHMEM_REMOTE_TRANSPORT": "ibgda",
         "NVSHMEM_IB_ENABLE_IBGDA": "true",

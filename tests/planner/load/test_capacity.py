@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput
 from planner.load import LoadProfile, capacity_report, parse_share
-from planner.load.capacity import ENGINES, dropped_share
+from planner.load.capacity.drops import dropped_share
+from planner.load.capacity.engines import ENGINES
 from tests.planner.engines.examples import TINY
 
 LAYERS = TINY.placed_layer_ids
@@ -29,12 +30,21 @@ def skewed() -> LoadProfile:
 @pytest.mark.parametrize(
     ("engine", "tokens", "factor", "capacity"),
     [
-        ("megatron", 100, 1.0, 13), ("megatron", 100, 1.25, 16), ("deepspeed", 100, 1.25, 16), ("deepspeed", 8, 1.0, 4),
-        ("tutel", 100, 1.0, 16), ("tutel", 100, 1.25, 16), ("tutel", 100, 1.5, 24), ("tutel", 64, 0.5, 0),
+        ("megatron", 100, 1.0, 13),
+        ("megatron", 100, 1.25, 16),
+        ("deepspeed", 100, 1.25, 16),
+        ("deepspeed", 8, 1.0, 4),
+        ("tutel", 100, 1.0, 16),
+        ("tutel", 100, 1.25, 16),
+        ("tutel", 100, 1.5, 24),
+        ("tutel", 64, 0.5, 0),
     ],
-)  # fmt: skip
+)
 def test_capacity_formulas(engine: str, tokens: int, factor: float, capacity: int) -> None:
-    """By hand, for 64 experts and top 8: 100 * 8 / 64 = 12.5 rounds up; DeepSpeed takes at least 4; Tutel rounds tokens / experts up, times k, cut before."""
+    """By hand, for 64 experts and top 8: 100 * 8 / 64 = 12.5 rounds up.
+
+    DeepSpeed takes at least 4; Tutel rounds tokens / experts up, times k, cut before.
+    """
     (found,) = (known for known in ENGINES if known.name == engine)
     assert found.capacity(tokens, TINY, factor) == capacity
 
@@ -61,7 +71,10 @@ def test_one_token_is_never_dropped_and_no_capacity_drops_all() -> None:
 
 
 def test_an_expert_that_every_token_chooses_drops_what_is_beyond_its_capacity() -> None:
-    """Share 1/2 with top 2: all 100 tokens come, 60 are taken; the others stay within theirs. 40 of 200 assignments."""
+    """Share 1/2 with top 2: all 100 tokens come, 60 are taken: 40 of 200 assignments.
+
+    The others stay within theirs.
+    """
     share = np.array([[[0.5, 0.25, 0.125, 0.125]]])
     assert dropped_share(share, 100, 2, 60)[0, 0] == pytest.approx(0.2 + over(100, 0.5, 60) / 200, abs=1e-12)
 

@@ -25,7 +25,9 @@ def grouped_tokens(tokens: int, experts: int = 16, top_k: int = 4, seed: int = 0
 
 
 def test_drawn_tokens_have_the_pairs_of_the_recorded_ones() -> None:
-    """Counts of pairs correlate closely, which they do not for tokens that choose independently; ids are distinct within a token."""
+    """Counts of pairs correlate closely, which they do not for tokens that choose independently;
+    ids are distinct within a token.
+    """
     recorded = pairs_of(grouped_tokens(4000), 16)
     drawn_TK = drawn_tokens(recorded, np.diag(recorded), 4, 2000, np.random.default_rng(1))
     assert (np.diff(np.sort(drawn_TK, axis=1), axis=1) > 0).all()

@@ -64,7 +64,7 @@ def test_either_side_keeps_a_window() -> None:
 
 @given(windows=st.integers(1, 60), at_most=st.integers(1, 20))
 def test_merging_keeps_every_assignment_and_token(windows: int, at_most: int) -> None:
-    """Totals and trace stay the same, the number of windows does not pass the limit, and sequences sum to their windows."""
+    """Totals and trace stay, windows do not pass the limit, and sequences sum to their windows."""
     load = numbered(windows)
     merged = merge_windows(load, at_most)
     assert merged.windows == min(windows, at_most)
@@ -120,7 +120,7 @@ def test_domains_of_one_window_are_a_series() -> None:
 
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4), at_most=st.integers(1, 5))
 def test_groups_cover_all_windows_in_order(sizes: list[int], at_most: int) -> None:
-    """Neighbours, each window once, no group across domains, and sizes within a domain differ by one at most."""
+    """Neighbours, each window once, no group across domains, sizes in a domain one apart at most."""
     load = domains(*sizes)
     groups = window_groups(load, at_most)
     assert [window for first, end in groups for window in range(first, end)] == list(range(load.windows))

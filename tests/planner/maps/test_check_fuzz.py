@@ -1,4 +1,7 @@
-"""Whatever a map file holds, its judge answers with a report or one line; and a single damaged cell that breaks a rule never passes."""
+"""Whatever a map file holds, its judge answers with a report or one line.
+
+A single damaged cell that breaks a rule never passes.
+"""
 
 import contextlib
 import json
@@ -70,7 +73,7 @@ expert_layers = json_values | st.fixed_dictionaries(
 def test_any_value_gets_a_report_or_one_line(
     value: Any, model: ModelSpec | None, gpus: int | None, engine: str | None
 ) -> None:
-    """Whatever parses: a report that can be printed, as text and as JSON, or BadInput; never another exception."""
+    """Whatever parses: a report that can be printed, or BadInput; never another exception."""
     with contextlib.suppress(BadInput):
         report = check_value(value, "map", model, gpus, engine)
         assert report.text()
@@ -93,7 +96,10 @@ def test_any_bytes_get_one_line(
 
 @given(st.data())
 def test_every_damaged_cell_that_breaks_a_rule_is_found(data: st.DataObject) -> None:
-    """One cell of a good map is replaced. By hand: it breaks a rule iff it is no id, leaves an expert without a slot, or doubles one on its GPU."""
+    """One cell of a good map is replaced.
+
+    By hand: it breaks a rule iff it is no id, leaves an expert without a slot, or doubles one on its GPU.
+    """
     gpus, redundant = data.draw(st.sampled_from([(4, 8), (8, 0), (8, 24)]))
     placement = random_placement(TINY, gpus, redundant, seed=data.draw(st.integers(0, 5)))
     row_of = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))

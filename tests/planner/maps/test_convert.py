@@ -33,7 +33,9 @@ def rows_in(text: str, name: str, model: ModelSpec) -> dict[int, list[int]]:
 
 @given(data=st.data())
 def test_engine_to_rows_to_engine_is_the_identity(data: st.DataObject) -> None:
-    """Any rows a format can hold, of dense and draft layers too, come back as they were, and so does the text."""
+    """Any rows a format can hold, of dense and draft layers too, come back as they were, and so does the
+    text.
+    """
     name = data.draw(st.sampled_from(FORMATS))
     dense, drafts, layers = (
         data.draw(st.integers(0, 3)),
@@ -62,7 +64,9 @@ def test_engine_to_rows_to_engine_is_the_identity(data: st.DataObject) -> None:
 
 @given(first=st.sampled_from(FORMATS), second=st.sampled_from(FORMATS), seed=st.integers(0, 99))
 def test_any_format_to_any_other_keeps_every_moe_layer(first: str, second: str, seed: int) -> None:
-    """There and back: MoE rows are equal; a draft row is either kept, or its loss is said where it was not the default."""
+    """There and back: MoE rows are equal;
+    a draft row is either kept, or its loss is said where it was not the default.
+    """
     placement = random_placement(TINY, 8, 16, seed)
     rows = dict(zip(placement.layer_ids, placement.expert_LP.tolist(), strict=True))
     there = convert_rows(rows_in(convert_rows(rows, first, TINY, 8).text, first, TINY), second, TINY, 8)

@@ -1,4 +1,4 @@
-"""From a plan to the files of an engine: closed where the engine would not serve the plan, unless flags alone are wanted."""
+"""From a plan to the files of an engine: none where it would not serve the plan, unless flags are asked."""
 
 import hashlib
 import json
@@ -40,7 +40,9 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_engine_that_would_ignore_the_map_gets_nothing(plan: Path, tmp_path: Path) -> None:
-    """Exit 2, one line with the reason and every way out, and no file; --flags-only gives the launch without the map and says so."""
+    """Exit 2, one line with the reason and every way out, and no file;
+    --flags-only gives the launch without the map and says so.
+    """
     command = ["emit", str(plan), "--engine", "sglang", "-o", str(tmp_path / "out")]
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 2
@@ -61,7 +63,9 @@ def test_an_engine_that_would_ignore_the_map_gets_nothing(plan: Path, tmp_path: 
 
 
 def test_a_release_that_would_ignore_the_map_gets_nothing(plan: Path) -> None:
-    """The release that serves decides: TensorRT-LLM 1.0 has a shorter list than later ones, and is not offered in its own place."""
+    """The release that serves decides: TensorRT-LLM 1.0 has a shorter list than later ones, and is not
+    offered in its own place.
+    """
     problem, placement, _ = read_plan(plan)
     model = replace(problem.model, architecture="gpt_oss")
     other = write_json(
@@ -69,14 +73,17 @@ def test_a_release_that_would_ignore_the_map_gets_nothing(plan: Path) -> None:
     )
     with pytest.raises(
         BadInput,
-        match=r"1\.0 ignores a map for gpt_oss in silence.*--flags-only writes the launch without the map, and --engine sglang would",
+        match=r"1\.0 ignores a map for gpt_oss in silence.*"
+        r"--flags-only writes the launch without the map, and --engine sglang would",
     ):
         emit_plan(other, "trtllm", version="1.0")
     assert "moe_load_balancer.yaml" in emit_plan(other, "trtllm").files
 
 
 def test_an_engine_without_a_map_file_gets_its_flags(plan: Path, tmp_path: Path) -> None:
-    """vLLM: redundant experts and flags are what there is to emit, nothing can be misread, and the first line says that the placement is not used."""
+    """vLLM: redundant experts and flags are what there is to emit, nothing can be misread, and the first
+    line says that the placement is not used.
+    """
     for flags in ([], ["--flags-only"]):
         result = CliRunner().invoke(
             main, ["emit", str(plan), "--engine", "vllm", "-o", str(tmp_path), *flags]
@@ -90,7 +97,9 @@ def test_an_engine_without_a_map_file_gets_its_flags(plan: Path, tmp_path: Path)
 
 
 def test_a_map_of_an_earlier_emission_does_not_stay(plan: Path, tmp_path: Path) -> None:
-    """What the folder's list names, this emission does not write and nobody changed is removed; a file of another hand stays."""
+    """What the folder's list names, this emission does not write and nobody changed is removed;
+    a file of another hand stays.
+    """
     write_emission(emit_plan(plan, "vllm", plugin=True), plan, tmp_path)
     (tmp_path / "mine.txt").write_text("kept")
     written = write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
@@ -185,7 +194,9 @@ def told(*words: Any) -> dict[str, Any]:
 
 
 def test_check_says_what_an_engine_would_make_of_a_map(plan: Path, tmp_path: Path) -> None:
-    """A good map of Mixtral: fine for TensorRT-LLM, foreign to SGLang, which would ignore the model's anyway; vLLM reads none."""
+    """A good map of Mixtral: fine for TensorRT-LLM, foreign to SGLang, which would ignore the model's
+    anyway; vLLM reads none.
+    """
     write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
     path = tmp_path / "moe_load_balancer.yaml"
     assert told(path, "--engine", "trtllm") == {**told(path), "ok": True, "violations": []}

@@ -1,4 +1,7 @@
-"""`--map`: a plan, any engine's map or a tensor gives slots their experts; the command line takes dumps wherever it takes a load."""
+"""`--map`: a plan, any engine's map or a tensor gives slots their experts.
+
+The command line takes dumps wherever it takes a load.
+"""
 
 import json
 from pathlib import Path
@@ -13,9 +16,16 @@ from planner.maps import read_slot_map
 from tests.planner.load.dumps.files import MAP_LP, MODEL, stat, step, torch
 
 CONFIG = {
-    "model_type": "qwen3_moe", "num_hidden_layers": 3, "num_experts": 4, "num_experts_per_tok": 2, "hidden_size": 2048,
-    "moe_intermediate_size": 1024, "decoder_sparse_step": 1, "mlp_only_layers": [0], "torch_dtype": "bfloat16",
-}  # fmt: skip
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 3,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "hidden_size": 2048,
+    "moe_intermediate_size": 1024,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [0],
+    "torch_dtype": "bfloat16",
+}
 
 
 @pytest.fixture
@@ -47,9 +57,8 @@ def test_every_map_gives_the_same_rows(tmp_path: Path, form: str) -> None:
         path = sglang_map(tmp_path)
     elif form == "trtllm":
         path = tmp_path / "map.yaml"
-        path.write_text(
-            f"num_slots: 6\nlayer_updates_per_iter: 0\ninitial_global_assignments:\n  1: {MAP_LP[1]}\n  2: {MAP_LP[2]}\n"
-        )
+        rows = f"  1: {MAP_LP[1]}\n  2: {MAP_LP[2]}\n"
+        path.write_text(f"num_slots: 6\nlayer_updates_per_iter: 0\ninitial_global_assignments:\n{rows}")
     else:
         torch.save(
             torch.tensor(MAP_LP) if form == "tensor" else {"physical_to_logical_map": torch.tensor(MAP_LP)},

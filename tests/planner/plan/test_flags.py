@@ -125,7 +125,9 @@ def test_resplittable_chooses_enough_replicas_by_itself() -> None:
 
 
 def test_best_split_judges_on_unseen_load(domains: list[str], tmp_path: Path) -> None:
-    """On the plan's held-out load, or on that given; refused beside flags about other machines or engines, and where there is no unseen load."""
+    """On the plan's held-out load, or on that given; refused beside flags about other machines or engines,
+    and where there is no unseen load.
+    """
     plan_file = str(tmp_path / "plan.json")
     run(*SOLVE, *domains, "--method", "refine", "--resplittable", "-o", plan_file)
     own, given = (

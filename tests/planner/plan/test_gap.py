@@ -1,4 +1,7 @@
-"""What a plan says of its distance to the bounds: by part, in seconds and in balance, in the report and in the file."""
+"""What a plan says of its distance to the bounds: by part, in the report and in the file.
+
+In seconds and in balance.
+"""
 
 import io
 
@@ -8,7 +11,8 @@ from rich.console import Console
 
 from planner.bounds import PARTS
 from planner.plan import judged, plan_to_dict
-from planner.report.plan import layer_ranges, plan_report
+from planner.report.headline import layer_ranges
+from planner.report.plan import plan_report
 from tests.planner.small import BEST_ROW, placed, question
 
 PLAN_B = [0, 1, 0, 1, 2, 3, 2, 3]  # the hot experts on one node
@@ -59,16 +63,16 @@ def test_the_report_says_what_bounds_each_part() -> None:
         console.print(plan_report(plan))
         text += console.file.getvalue()  # type: ignore[attr-defined]
     assert (
-        "the step is 23.0% above that: dispatch 2.3% (bound by: all nic in), compute 18.3% (bound by: busiest GPU)"
-        in text
+        "the step is 23.0% above that: dispatch 2.3% (bound by: all nic in), "
+        "compute 18.3% (bound by: busiest GPU)" in text
     )
     assert (
-        "proven optimal for balance: layer 0; for time on the fitted load: layer 0; for the objective over windows: layer 0"
-        in text
+        "proven optimal for balance: layer 0; for time on the fitted load: layer 0; "
+        "for the objective over windows: layer 0" in text
     )
     assert (
-        "proven optimal for balance: no layer; for time on the fitted load: no layer; for the objective over windows: no layer"
-        in text
+        "proven optimal for balance: no layer; for time on the fitted load: no layer; "
+        "for the objective over windows: no layer" in text
     )
 
 

@@ -1,4 +1,4 @@
-"""What changes between two placements: slots, senders, waves, seconds; and that the transfers lead from one to the other."""
+"""What changes between two placements: slots, senders, waves, seconds; the transfers lead there."""
 
 from collections import Counter
 
@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from planner.placement import Placement
 from planner.plan import aligned, moves_L, plan_moves, steps_to_pay
-from planner.plan.moves import Transfers, moves_to_dict, replayed, transfers, waves
+from planner.plan.moves import replayed
+from planner.plan.to_dict import moves_to_dict
+from planner.plan.transfers import Transfers, transfers
+from planner.plan.waves import waves
 from planner.problem import Problem
 from planner.solvers import find_method
 from tests.planner.small import question, two_nodes
@@ -21,7 +24,9 @@ def placed(*rows: list[int], gpus: int = 4) -> Placement:
 
 
 def shuffled(problem: Problem, seed: int) -> Placement:
-    """A valid placement that no method would choose: the cyclic one, with GPUs and experts renamed layer by layer."""
+    """A valid placement that no method would choose: the cyclic one, with GPUs and experts renamed layer by
+    layer.
+    """
     random = np.random.default_rng(seed)
     linear_LP = find_method("linear")(problem).expert_LP
     rows = [
@@ -42,7 +47,9 @@ def test_experts_that_stay_keep_their_slot() -> None:
 
 @given(problem=problems(), seed=st.integers(0, 9))
 def test_alignment_changes_no_gpus_content(problem: Problem, seed: int) -> None:
-    """Each GPU holds what it held in the new placement, and as many slots differ as experts are new to their GPU, counted one by one."""
+    """Each GPU holds what it held in the new placement, and as many slots differ as experts are new to their
+    GPU, counted one by one.
+    """
     old, new = shuffled(problem, seed), find_method("greedy")(problem)
     found = aligned(old, new)
     contents = [
@@ -69,7 +76,9 @@ def test_transfers_lead_from_one_placement_to_the_next(problem: Problem, seed: i
 
 @given(pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=60))
 def test_every_wave_is_a_matching_and_none_could_be_spared(pairs: list[tuple[int, int]]) -> None:
-    """For any transfers between six GPUs: no GPU sends or receives twice in a wave, and there are as many waves as the busiest end has transfers."""
+    """For any transfers between six GPUs: no GPU sends or receives twice in a wave, and there are as many
+    waves as the busiest end has transfers.
+    """
     source_T, target_T = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
     wave_T = waves(source_T, target_T, 6)
     for side_T in (source_T, target_T):
@@ -79,7 +88,9 @@ def test_every_wave_is_a_matching_and_none_could_be_spared(pairs: list[tuple[int
 
 
 def test_waves_where_taking_the_first_free_one_fails() -> None:
-    """The third and fourth transfers take waves 1 and 0; the last then finds none of the two free at both of its ends, and a path changes places."""
+    """The third and fourth transfers take waves 1 and 0; the last then finds none of the two free at both of
+    its ends, and a path changes places.
+    """
     source_T, target_T = np.array([0, 1, 0, 2, 2]), np.array([0, 0, 1, 2, 1])
     wave_T = waves(source_T, target_T, 3)
     assert set(wave_T.tolist()) == {0, 1}
@@ -88,7 +99,10 @@ def test_waves_where_taking_the_first_free_one_fails() -> None:
 
 
 def test_the_sender_is_near_and_has_sent_least() -> None:
-    """Expert 0 is on GPUs 0 and 2: GPU 1 takes it from its own node. Expert 1 is far, on GPUs 0 and 1: GPU 3 takes it from the one that sent less."""
+    """Expert 0 is on GPUs 0 and 2: GPU 1 takes it from its own node.
+
+    Expert 1 is far, on GPUs 0 and 1: GPU 3 takes it from the one that sent less.
+    """
     old = placed([0, 1, 1, 2, 0, 2, 3, 2])
     found = transfers(two_nodes(), old, placed([0, 1, 1, 0, 0, 2, 3, 1]))
     assert list(
@@ -97,7 +111,10 @@ def test_the_sender_is_near_and_has_sent_least() -> None:
 
 
 def test_seconds_by_hand() -> None:
-    """An expert of 2,976,000 bytes: 7.44 us over NVLink (400 GB/s), 59.52 us over a NIC (50 GB/s). GPU 0 receives one of each: two waves."""
+    """An expert of 2,976,000 bytes: 7.44 us over NVLink (400 GB/s), 59.52 us over a NIC (50 GB/s).
+
+    GPU 0 receives one of each: two waves.
+    """
     problem = question()
     old, new = placed([0, 2, 1, 3, 0, 2, 1, 3]), placed([0, 1, 1, 3, 0, 2, 1, 3])
     assert problem.model.expert_bytes == 2_976_000

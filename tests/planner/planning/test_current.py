@@ -49,7 +49,9 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
 
 
 def test_a_limited_re_plan(previous: Path, tmp_path: Path) -> None:
-    """The plan holds its moves, no more than allowed; R is the previous plan's; the file passes the judge, and the text says what the moves take."""
+    """The plan holds its moves, no more than allowed; R is the previous plan's; the file passes the judge,
+    and the text says what the moves take.
+    """
     result = run("solve", *SMALL, "--from", previous, "--max-moves", "5%", "-o", tmp_path / "new.json")
     assert result.exit_code == 0, result.output
     value = json.loads((tmp_path / "new.json").read_text())
@@ -147,7 +149,9 @@ def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_layer_without_a_row_holds_the_trivial_one(tmp_path: Path) -> None:
-    """SGLang's map of DeepSeek-V3 has no row for the draft layer, 61: the engine has expert p % E in slot p there."""
+    """SGLang's map of DeepSeek-V3 has no row for the draft layer, 61: the engine has expert p % E in slot p
+    there.
+    """
     model = find_model("deepseek-v3")
     row = [slot % 256 for slot in range(287, -1, -1)]
     text = convert_rows(dict.fromkeys(model.moe_layer_ids, row), "sglang", model, 32).text

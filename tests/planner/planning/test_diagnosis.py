@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner.base import Evidence, Rate
 from planner.model import find_model
 from planner.planning import Finding, diagnose
 from planner.problem import Workload
 from planner.topology import Island, NvLink, Topology, read_topology
-from planner.topology.topology import Evidence, Rate
 
 MIXTRAL = find_model("mixtral")
 GOOD = read_topology("hgx-h100:4")

@@ -1,4 +1,7 @@
-"""From flags to a judged plan: what is assumed is said, what cannot be answered is refused, and doing nothing is always beside it."""
+"""From flags to a judged plan: what is assumed is said, what cannot be answered is refused.
+
+Doing nothing is always beside it.
+"""
 
 import math
 from pathlib import Path
@@ -75,7 +78,10 @@ def test_an_engine_brings_its_rule_and_default(engine: str) -> None:
 
 
 def test_one_placement_is_priced_under_every_engine(tmp_path: Path) -> None:
-    """Each under its own rule, and with the figures that asking for that engine alone gives. With one token a rank vLLM's hash leaves replicas idle."""
+    """Each under its own rule, and with the figures that asking for that engine alone gives.
+
+    With one token a rank vLLM's hash leaves replicas idle.
+    """
     plan_file = write_plan(
         answer(
             PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", tokens_per_rank=1)
@@ -118,7 +124,9 @@ def test_re_evaluation_on_the_same_inputs_changes_nothing(tmp_path: Path) -> Non
 
 
 def test_a_trace_makes_the_rank_transport_exact(tmp_path: Path) -> None:
-    """Two experts always chosen together, placed on one GPU, cost one message a token; the histogram alone cannot know."""
+    """Two experts always chosen together, placed on one GPU, cost one message a token; the histogram alone
+    cannot know.
+    """
     pairs_TK = np.array([[0, 1], [2, 3], [4, 5], [6, 7]] * 64)
     np.savez(tmp_path / "trace.npz", topk_ids=np.tile(pairs_TK, (32, 1, 1)), seq_lens=[64, 64, 64, 64])
     plan = answer(
@@ -149,7 +157,9 @@ def test_a_trace_makes_the_rank_transport_exact(tmp_path: Path) -> None:
     ("engine", "told"), [("sglang", True), ("trtllm", False), ("vllm", False), (None, False)]
 )
 def test_a_map_that_no_one_would_read_is_told_of(engine: str | None, told: bool) -> None:
-    """SGLang takes no map for Mixtral; TensorRT-LLM does, vLLM has its plugin, and without an engine nothing is claimed."""
+    """SGLang takes no map for Mixtral; TensorRT-LLM does, vLLM has its plugin, and without an engine nothing
+    is claimed.
+    """
     plan = answer(
         PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", engine=engine)
     )

@@ -1,4 +1,7 @@
-"""The spread of a budget over layers against the exact answer, found by dynamic programming over everything that was handed out."""
+"""The spread of a budget over layers against the exact answer, found by dynamic programming.
+
+The programme goes over everything that was handed out.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +79,9 @@ def test_a_spread_of_falling_gains_is_exact_for_every_budget(gains: list[list[in
 
 
 def test_the_fewest_for_a_time_is_the_first_that_reaches_it() -> None:
-    """Equal rows with one slot more take 5 + 4 = 9; layer 0 alone with two more takes 3 + 5 = 8, with one more 5 + 5 = 10."""
+    """Equal rows with one slot more take 5 + 4 = 9; layer 0 alone with two more takes 3 + 5 = 8, with one
+    more 5 + 5 = 10.
+    """
     seconds_SL = np.array([[9.0, 5], [5, 4], [3, 4]])
     assert fewest_for(seconds_SL, 9.0) == 2
     assert fewest_for(seconds_SL, 14.0) == 0
@@ -84,7 +89,10 @@ def test_the_fewest_for_a_time_is_the_first_that_reaches_it() -> None:
 
 
 def test_the_report_of_a_model_adds_up() -> None:
-    """OLMoE on 16 GPUs: 16 layers, 64 slots fit without redundancy. An even load gains nothing, so equal rows take none either."""
+    """OLMoE on 16 GPUs: 16 layers, 64 slots fit without redundancy.
+
+    An even load gains nothing, so equal rows take none either.
+    """
     report = budget_report(PlanRequest("olmoe", "hgx-h100:2"), 3 * 16 + 5)
     assert report.total_redundant == 48
     assert report.to_dict()["unequal"]["redundant"] == int(report.unequal.extra_L.sum()) * 16 <= 48

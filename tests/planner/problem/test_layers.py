@@ -12,7 +12,10 @@ from tests.planner.small import small_model, two_nodes
 
 
 def traced(transport: str = "node", rule: str = "nearest") -> Problem:
-    """Two decoder layers of three that hold experts, and a draft layer; two sequences of 8 tokens, top-2 of 6 experts."""
+    """Two decoder layers of three that hold experts, and a draft layer.
+
+    Two sequences of 8 tokens, top-2 of 6 experts.
+    """
     model = small_model(6, 2, 3, moe_layer_ids=(0, 2), draft_layer_ids=(3,))
     draw = np.random.default_rng(5)
     ids_LTK = np.array([[draw.permutation(6)[:2] for _ in range(16)] for _ in range(3)], dtype=np.int32)
@@ -71,7 +74,7 @@ def test_layers_cost_apart_what_they_cost_together() -> None:
 
 @given(decoder=st.integers(1, 70), drafts=st.integers(0, 2), count=st.integers(1, 100))
 def test_blocks_are_all_rows_in_order(decoder: int, drafts: int, count: int) -> None:
-    """Each row once, a decoder layer in every block, and sizes that differ by one but for the draft layers."""
+    """Each row once, a decoder layer in every block, and sizes that differ by one but for draft layers."""
     model = small_model(4, 1, decoder, draft_layer_ids=tuple(range(decoder, decoder + drafts)))
     counts_WLE = np.ones((1, decoder + drafts, 4), dtype=np.int64)
     problem = Problem(

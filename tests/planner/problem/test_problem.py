@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput, Infeasible
 from planner.problem import Problem, Workload, check_slots
-from planner.problem.problem import LARGEST_NAMED_EP
+from planner.problem.redundancy import LARGEST_NAMED_EP
 from tests.planner.engines.examples import machine
 from tests.planner.small import question, small_model
 
@@ -33,7 +33,10 @@ def numbers(text: str, after: str) -> list[int]:
     ("experts", "ep", "least"), [(256, 3, 2), (160, 12, 8), (384, 36, 12), (128, 24, 16)]
 )
 def test_slots_that_do_not_divide_name_the_nearest_that_do(experts: int, ep: int, least: int) -> None:
-    """Engines fail with a bare assertion on these; for 256 experts on 3 GPUs R may be 2, 5 or 8, and R = 0 wants an EP that divides 256."""
+    """Engines fail with a bare assertion on these.
+
+    For 256 experts on 3 GPUs R may be 2, 5 or 8, and R = 0 wants an EP that divides 256.
+    """
     text = refusal(experts, ep, 0)
     assert numbers(text, "--redundant") == [least, least + ep, least + 2 * ep]
     assert numbers(text, "--ep") == [size for size in range(1, LARGEST_NAMED_EP + 1) if experts % size == 0]
@@ -41,13 +44,19 @@ def test_slots_that_do_not_divide_name_the_nearest_that_do(experts: int, ep: int
 
 
 def test_a_slot_count_is_never_rounded() -> None:
-    """290 slots on 36 GPUs: TensorRT-LLM's tool places 288 and writes 290; here R = 32 (288 slots) and 68 (324) are named, and 68 and 104 for R = 100."""
+    """290 slots on 36 GPUs: TensorRT-LLM's tool places 288 and writes 290.
+
+    Here R = 32 (288 slots) and 68 (324) are named, and 68 and 104 for R = 100.
+    """
     assert numbers(refusal(256, 36, 34), "--redundant")[:2] == [32, 68]
     assert numbers(refusal(256, 36, 100), "--redundant")[:2] == [68, 104]
 
 
 def test_one_gpu_takes_no_redundant_experts() -> None:
-    """SGLang's EP size left at its default of 1 with 16 redundant experts: none may sit twice on the only GPU."""
+    """SGLang's EP size left at its default of 1 with 16 redundant experts.
+
+    None may sit twice on the only GPU.
+    """
     assert "at most 0 are of use on 1 GPUs" in refusal(256, 1, 16)
 
 
@@ -109,15 +118,16 @@ def deepseek(slots_per_gpu: int, floor_bytes: float) -> Problem:
 
 
 def test_replicas_are_weighed_against_the_kv_cache() -> None:
-    """A slot is 58 experts of 44,040,192 bytes and their block scales, 2.55 GB; a floor that leaves room for 17.5 slots allows 17."""
+    """A slot is 58 experts of 44,040,192 bytes and their block scales, 2.55 GB.
+
+    A floor that leaves room for 17.5 slots allows 17.
+    """
     slot_bytes = 58 * 44_040_192 * (1 + 4 / 128**2)
     assert deepseek(18, 0.0).slot_bytes == slot_bytes
     floor_bytes = 2000e9 - 17.5 * slot_bytes
     assert deepseek(17, floor_bytes).free_bytes_G.min() == pytest.approx(floor_bytes + 0.5 * slot_bytes)
-    with pytest.raises(
-        Infeasible,
-        match=r"GPU 0 keeps 1954\.0 GB beside 18 slots of 2\.55 GB, .* floor of 1955\.3 GB; 17 slots a GPU would fit$",
-    ):
+    kept = r"GPU 0 keeps 1954\.0 GB beside 18 slots of 2\.55 GB"
+    with pytest.raises(Infeasible, match=kept + r", .* floor of 1955\.3 GB; 17 slots a GPU would fit$"):
         deepseek(18, floor_bytes)
 
 
@@ -153,7 +163,10 @@ def test_a_workload_checks_itself(field: str, value: Any, text: str) -> None:
 
 
 def test_a_problem_checks_rule_and_load() -> None:
-    """An unknown rule is the user's fault; a load of another shape is ours, since readers have to fit it to the model."""
+    """An unknown rule is the user's fault.
+
+    A load of another shape is ours, since readers have to fit it to the model.
+    """
     with pytest.raises(BadInput, match="replica rule 'closest' is unknown"):
         question().with_rule("closest")
     with pytest.raises(ValueError, match="a row for every placed layer and a column for every expert"):

@@ -75,14 +75,19 @@ def test_good_placements_break_nothing() -> None:
 
 @given(st.lists(st.integers(-1, 4), min_size=8, max_size=8))
 def test_the_judge_agrees_with_the_list_of_valid_placements(row: list[int]) -> None:
-    """Sorted within its GPUs, a row is in the list of all valid ones or breaks a rule; never both, never neither."""
+    """Sorted within its GPUs, a row is in the list of all valid ones or breaks a rule.
+
+    Never both, never neither.
+    """
     listed = {tuple(valid.ravel().tolist()) for valid in every_row(4, 4, 2)}
     in_order = tuple(expert for gpu in range(4) for expert in sorted(row[2 * gpu : 2 * gpu + 2]))
     assert (in_order in listed) == (violations(PROBLEM, placed(row, PROBLEM)) == [])
 
 
 def test_replicas_on_one_gpu_are_found() -> None:
-    """What EPLB answers for 8 equal experts in 12 slots on 4 GPUs, and a placement without a duplicate that is as balanced."""
+    """What EPLB answers for 8 equal experts in 12 slots on 4 GPUs, and a placement without a duplicate that
+    is as balanced.
+    """
     assert [found.rule for found in rows([[4, 0, 0, 5, 1, 1, 6, 2, 2, 7, 3, 3]], 8, 4)] == ["distinct"]
     assert [found.rule for found in rows([[0, 1, 0, 2, 3, 4]], 5, 2)] == ["distinct"]  # not side by side
     assert rows([[0, 1, 4, 1, 2, 5, 2, 3, 6, 3, 0, 7]], 8, 4) == []

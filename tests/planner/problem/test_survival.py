@@ -59,7 +59,10 @@ def test_an_expert_survives_where_it_has_a_slot_at_one_place_more_than_are_lost(
 def test_the_fewest_slots_are_the_fewest_of_all_placements(
     survive: Survival, sizes: tuple[int, ...], experts: int
 ) -> None:
-    """Every placement of that many slots and of one less is looked at: the first has a survivor, the second has none."""
+    """Every placement of that many slots and of one less is looked at.
+
+    The first has a survivor, the second has none.
+    """
     node_G = np.repeat(np.arange(len(sizes)), sizes)
     gpus = len(node_G)
 
@@ -107,9 +110,9 @@ def test_the_judge_names_layer_expert_and_gpus() -> None:
 
 def test_too_few_slots_name_the_smallest_r_and_what_fits() -> None:
     """Eight experts on four GPUs: 16 slots survive a GPU, so R is 8."""
+    named = r"--redundant 8, 4 slots a GPU; memory fits \d+ slots"
     with pytest.raises(
-        Infeasible,
-        match=r"R = 4 cannot survive the loss of any 1 GPU: .* --redundant 8, 4 slots a GPU; memory fits \d+ slots",
+        Infeasible, match=rf"R = 4 cannot survive the loss of any 1 GPU: .* {named}"
     ) as caught:
         asked(slots_per_gpu=3, survive=Survival(gpus=1))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,6 @@
-"""Rules that look at the batch: rows, blocks and the load. Each share is held against a count, or a choice of tokens, made another way.
+"""Rules that look at the batch: rows, blocks and the load.
+
+Each share is held against a count, or a choice of tokens, made another way.
 
 Shapes: T tokens, K = top_k, P slots, E experts, S sources.
 """
@@ -112,7 +114,10 @@ def test_round_robin_choices_are_the_kernels(case: tuple[Ints, Ints, int, int], 
 def test_round_robin_shares_are_the_average_over_all_batches(
     entries: int, top_k: int, replicas: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four tokens that ask for the expert with chance 0.4 each, at any position of theirs: every outcome, weighted."""
+    """Four tokens that ask for the expert with chance 0.4 each, at any position of theirs.
+
+    Every outcome, weighted.
+    """
     monkeypatch.setattr(blocks, "BLOCK_ENTRIES", entries)
     tokens, chance = 4, 0.4
     expert_P = np.array([0, *range(1, 1 + top_k), *[0] * (replicas - 1)])
@@ -130,7 +135,10 @@ def test_round_robin_shares_are_the_average_over_all_batches(
 
 
 def test_round_robin_starts_at_the_rank_and_is_even_in_the_long_run() -> None:
-    """One token a rank: rank r uses replica r mod 3. Over 4096 tokens all ranks split evenly, within a token a block."""
+    """One token a rank: rank r uses replica r mod 3.
+
+    Over 4096 tokens all ranks split evenly, within a token a block.
+    """
     load_E = np.array([0.4, 0.2, 0.2, 0.2])
     few_SP = share_SP("round-robin", THREE_REPLICAS, 1, load_E)
     assert few_SP[:, [0, 2, 5]].round(12).tolist() == [[1, 0, 0], [0, 1, 0]]

@@ -27,7 +27,9 @@ def test_same_rows_same_bytes() -> None:
 
 
 def test_legend_names_every_method_apart_and_inside() -> None:
-    """Eight methods with long names beside one panel: no two labels share a place, and the picture is tall enough for all of them."""
+    """Eight methods with long names beside one panel: no two labels share a place, and the picture is tall
+    enough for all of them.
+    """
     root = ET.fromstring(
         quality_chart([{**ROWS[0], "method": f"SGLang 0.5.23 deepseek_vec {index}"} for index in range(8)])
     )

@@ -84,7 +84,9 @@ def test_a_shared_nic_is_divided() -> None:
 
 
 def test_evidence_is_told_apart() -> None:
-    """A preset's network rests on its NICs (preset) and on what is assumed of the fabric: both kinds, weakest first, each with its source."""
+    """A preset's network rests on its NICs (preset) and on what is assumed of the fabric: both kinds, weakest
+    first, each with its source.
+    """
     row = tiers_table(read_topology("hgx-h100:2"))[-1]
     assert row.evidence == ("assumed", "preset")
     assert all(source.startswith(("assumed: ", "preset: ")) for source in row.sources)

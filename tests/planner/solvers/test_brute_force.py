@@ -1,4 +1,7 @@
-"""Plans against all 978 placements of four experts in eight slots, under the whole objective: two nodes of two GPUs, rules, transports, traces, replicas."""
+"""Plans against all 978 placements of four experts in eight slots, under the whole objective.
+
+Two nodes of two GPUs, rules, transports, traces, replicas.
+"""
 
 import numpy as np
 import pytest
@@ -27,7 +30,10 @@ def planned(problem: Problem, *, prove: bool = False) -> Plan:
 @pytest.mark.parametrize("transport", ["slot", "rank", "node"])
 @pytest.mark.parametrize("rule", ["even", "nearest", "hashed", "round-robin", "fixed-by-source"])
 def test_a_proven_plan_is_the_best_of_all(rule: str, transport: str) -> None:
-    """`--prove` says optimal, and its step is that of the best placement; where messages depend on it, for what a trace says."""
+    """`--prove` says optimal, and its step is that of the best placement.
+
+    Where messages depend on it, for what a trace says.
+    """
     for seed, traced_tokens in ((3, 0), (0, 0)) if transport == "slot" else ((0, 40),):
         problem = asked(rule, transport, seed, traced_tokens)
         plan = planned(problem, prove=True)
@@ -37,14 +43,19 @@ def test_a_proven_plan_is_the_best_of_all(rule: str, transport: str) -> None:
 
 @pytest.mark.parametrize("rule", ["even", "nearest", "hashed", "round-robin"])
 def test_a_plan_without_proof_is_close(rule: str) -> None:
-    """Four loads; one of them holds an expert with five sixths of all tokens, which belongs on every GPU under any rule."""
+    """Four loads; one of them holds an expert with five sixths of all tokens, which belongs on every GPU
+    under any rule.
+    """
     for seed in range(4):
         problem = asked(rule, "slot", seed)
         assert planned(problem).fitted.total_seconds <= price_all(problem).layer_seconds_L.min() * (1 + CLOSE)
 
 
 def test_the_rule_that_fixes_replicas_by_source_is_compared_by_its_own_traffic() -> None:
-    """Even shares cannot tell these rows apart, whose dispatch differs by two thirds; the best of the candidates is taken."""
+    """Even shares cannot tell these rows apart, whose dispatch differs by two thirds.
+
+    The best of the candidates is taken.
+    """
     problem = asked("fixed-by-source", "slot", 0, 40)
     plan = planned(problem)
     assert plan.fitted.total_seconds == pytest.approx(

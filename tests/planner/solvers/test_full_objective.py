@@ -1,4 +1,7 @@
-"""The worked example of docs/cost-model.md: its arithmetic is right, its values are the code's, and no placement is better than it says."""
+"""The worked example of docs/cost-model.md: its arithmetic is right, and its values are the code's.
+
+And no placement is better than it says.
+"""
 
 import ast
 import operator
@@ -21,15 +24,20 @@ from tests.planner.tiny import mean_seconds_L, price_all
 
 PAGE = ROOT / "docs/cost-model.md"
 ROW = re.compile(
-    r"^\| (?P<plan>A|B|any) \| (?P<rule>even|nearest) \| (?P<figure>[^|]+) \| `(?P<arithmetic>[^`]+)` \| (?P<value>[\d.]+) \|$",
+    r"^\| (?P<plan>A|B|any) \| (?P<rule>even|nearest) \| (?P<figure>[^|]+) "
+    r"\| `(?P<arithmetic>[^`]+)` \| (?P<value>[\d.]+) \|$",
     re.MULTILINE,
 )
 PLANS = {"A": [0, 2, 1, 3, 0, 2, 1, 3], "B": [0, 1, 0, 1, 2, 3, 2, 3]}
 FIRST, SECOND = [2, 2, 1, 1], [1, 1, 2, 2]
 
 OPERATORS: dict[type, Callable[..., float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.USub: operator.neg,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+}
 FIGURES: dict[str, Callable[[Cost], float]] = {
     "load of the busiest GPU": lambda found: found.load_LG.max(),
     "share that crosses nodes": lambda found: found.cross_node_share,

@@ -1,4 +1,4 @@
-"""Search against shift: never worse by its own score, and far better where the sum of domains hides what each of them asks for."""
+"""Search against shift: never worse by its own score, far better where the sum hides what domains ask for."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,10 @@ from tests.strategies import problem_of
 def two_domains(
     seed: int = 0, experts: int = 80, gpus: int = 8, slots_per_gpu: int = 11, windows: int = 3, **changes: Any
 ) -> Problem:
-    """Domains that make opposite experts hot: on their sum all weigh about the same. Too large for CP-SAT, which takes seconds."""
+    """Domains that make opposite experts hot: on their sum all weigh about the same.
+
+    Too large for CP-SAT, which takes seconds.
+    """
     rng = np.random.default_rng(seed)
     popularity_LE = rng.lognormal(0, 1, (2, experts))
     opposite_LE = popularity_LE.max() + popularity_LE.min() - popularity_LE
@@ -82,7 +85,10 @@ def test_no_layer_scores_worse(
 
 
 def test_robust_is_level_in_every_domain() -> None:
-    """A plan of the sum is 1.2 or more on one domain; the robust one close to 1 on both, and no worse than either domain's own plan on the worst."""
+    """A plan of the sum is 1.2 or more on one domain.
+
+    The robust one close to 1 on both, and no worse than either domain's own plan on the worst.
+    """
     problem = two_domains(objective=Objective(robust=True))
     of_sum, robust = find_method("refine")(problem), planned(problem).placement
     loads = [load for name in ("chat", "code") if (load := problem.load.of_domain(name))]
@@ -121,7 +127,9 @@ def test_a_budget_that_is_over_stops_it() -> None:
 
 
 def test_a_plan_shows_its_domains_apart() -> None:
-    """Fitted and held-out, each with the cost and the objective of its own windows, in the report and in the file."""
+    """Fitted and held-out, each with the cost and the objective of its own windows, in the report and in the
+    file.
+    """
     problem = two_domains(objective=Objective("risk", 1.0))
     held_out = two_domains(seed=1, windows=2).load
     plan = planned(problem, held_out)

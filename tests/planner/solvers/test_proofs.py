@@ -1,4 +1,7 @@
-"""What `--prove` claims: optimal means no placement is better, by trying all; a wrong word of CP-SAT changes nothing; counted effort repeats itself."""
+"""What `--prove` claims: optimal means no placement is better, by trying all.
+
+A wrong word of CP-SAT changes nothing; counted effort repeats itself.
+"""
 
 import json
 from dataclasses import replace
@@ -52,7 +55,9 @@ def start(problem: Problem, method: str = "linear") -> Proof:
 @pytest.mark.parametrize("transport", ["slot", "rank", "node"])
 @pytest.mark.parametrize("rule", ["even", "nearest", "nearest-dynamic", "hashed", "fixed-by-source"])
 def test_optimal_is_what_no_placement_beats(rule: str, transport: str) -> None:
-    """Three and four experts, R = 1 and 0, topology, rule and transport included: the answer costs what the best of all placements costs."""
+    """Three and four experts, R = 1 and 0, topology, rule and transport included: the answer costs what the
+    best of all placements costs.
+    """
     for experts, traced_tokens in ((3, 0), (4, 12)):
         problem = tiny_problem("leaf-spine", experts, 1, 2, rule, transport, 300, traced_tokens, seed=experts)
         proof = prove(problem, start(problem), judge_of(problem))
@@ -64,7 +69,9 @@ def test_optimal_is_what_no_placement_beats(rule: str, transport: str) -> None:
 
 
 def test_optimal_over_two_windows() -> None:
-    """The mean over windows is what is proven: the best of all 978 placements by it, which fits neither window alone."""
+    """The mean over windows is what is proven: the best of all 978 placements by it, which fits neither
+    window alone.
+    """
     loads = [
         LoadProfile(np.array([[counts]]), (0,), "made up for tests")
         for counts in ([9, 5, 1, 1], [1, 1, 5, 9])
@@ -80,7 +87,9 @@ def test_optimal_over_two_windows() -> None:
 
 
 def test_no_placement_is_ruled_out_wrongly() -> None:
-    """What rules a placement out, its least seconds, is below its price: all 978, on average over two windows."""
+    """What rules a placement out, its least seconds, is below its price: all 978, on average over two
+    windows.
+    """
     problem = question(tokens_per_rank=3000)
     windows = [problem.load, replace(problem.load, tokens_WLE=np.array([[[1, 1, 4, 9]]]))]
     rows_NP = every_row(4, 4, 2).reshape(-1, 8)
@@ -104,7 +113,10 @@ def test_the_first_layers_need_not_be_the_best_known() -> None:
 
 
 def test_balance_is_proven_by_cpsat() -> None:
-    """A published instance: the bounds alone do not reach its optimum, 590 / 3, CP-SAT does; under another rule only the mean, 181.25, may be claimed."""
+    """A published instance: the bounds alone do not reach its optimum, 590 / 3, CP-SAT does.
+
+    Under another rule only the mean, 181.25, may be claimed.
+    """
     load = LoadProfile(np.array([[PUBLISHED]]), (0,), "a published example")
     for rule, bound in (("even", 590 / 3), ("hashed", 181.25)):
         problem = Problem(cluster(2, 4), small_model(8), load, question().workload, 2, rule)
@@ -113,7 +125,7 @@ def test_balance_is_proven_by_cpsat() -> None:
 
 
 def test_layers_of_equal_load_are_proven_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three layers, two of them alike and one at its bound: CP-SAT is asked once, and both have its answer."""
+    """Three layers, two of them alike and one at its bound: CP-SAT is asked once, both have its answer."""
     asked: list[list[float]] = []
 
     def counted(load_E: np.ndarray, *sizes: int, **settings: Any) -> Answer:
@@ -131,7 +143,9 @@ def test_layers_of_equal_load_are_proven_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_false_infeasible_is_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-SAT says infeasible to everything: the placements at hand are witnesses that it is not, stay, and are not called proven by it."""
+    """CP-SAT says infeasible to everything: the placements at hand are witnesses that it is not, stay, and
+    are not called proven by it.
+    """
     problem = question(PUBLISHED, slots_per_gpu=3)
     before = start(problem, "greedy")
     monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_, **__: cp_model.INFEASIBLE)
@@ -163,7 +177,9 @@ def test_too_little_effort_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_placement_that_breaks_a_rule_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits that the enumeration does not know hold: where the cheapest placement breaks one, the plan stays as balance left it."""
+    """Limits that the enumeration does not know hold: where the cheapest placement breaks one, the plan stays
+    as balance left it.
+    """
     problem = tiny_problem(seed=1)
     monkeypatch.setattr("planner.solvers.proofs.violations", lambda *_: ["broken"])
     before = start(problem)
@@ -173,17 +189,8 @@ def test_a_placement_that_breaks_a_rule_is_not_taken(monkeypatch: pytest.MonkeyP
 
 def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
     """Without a budget effort is counted; the plan says which layers are proven, and of what."""
-    command = [
-        "solve",
-        "--model",
-        "mixtral",
-        "--topology",
-        "hgx-h100:1x4",
-        "--redundant",
-        "0",
-        "--prove",
-        "-o",
-    ]
+    question = ["--model", "mixtral", "--topology", "hgx-h100:1x4", "--redundant", "0"]
+    command = ["solve", *question, "--prove", "-o"]
     for name in ("a.json", "b.json"):
         result = CliRunner().invoke(main, [*command, str(tmp_path / name)])
         assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""A Ray cluster as workers: what is refused without one, and the same bytes with one (where ray is installed)."""
+"""A Ray cluster as workers: what is refused without one, and, where ray is installed, the same bytes."""
 
 import importlib.util
 import socket
@@ -12,8 +12,9 @@ import pytest
 
 from planner.base import BadInput
 from planner.solvers import Workforce, find_method
+from planner.solvers.blocks import solve_in_blocks
 from planner.solvers.ray_cluster import joined
-from planner.solvers.workers import Deadline, solve_in_blocks
+from planner.solvers.workforce import Deadline
 from tests.planner.solvers.test_workers import greedy, skewed
 
 needs_ray = pytest.mark.skipif(
@@ -28,15 +29,14 @@ def cluster() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     ray = str(Path(sys.executable).with_name("ray"))
-    words = [
-        "--head",
-        f"--port={port}",
-        "--num-cpus=2",
-        "--include-dashboard=false",
-        "--disable-usage-stats",
-        "--object-store-memory=100000000",
-    ]
-    subprocess.run([ray, "start", *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    small = ["--num-cpus=2", "--object-store-memory=100000000"]
+    quiet = ["--include-dashboard=false", "--disable-usage-stats"]
+    subprocess.run(
+        [ray, "start", "--head", f"--port={port}", *small, *quiet],
+        check=True,
+        timeout=120,
+        stdout=subprocess.DEVNULL,
+    )
     yield f"127.0.0.1:{port}"
     subprocess.run([ray, "stop"], check=True, timeout=60, stdout=subprocess.DEVNULL)
 
@@ -83,7 +83,8 @@ def test_a_port_of_something_else_is_given_up() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        code = f"from planner.solvers.ray_cluster import joined\nwith joined({address!r}, join_seconds=2.0): pass"
+        join = f"with joined({address!r}, join_seconds=2.0): pass"
+        code = f"from planner.solvers.ray_cluster import joined\n{join}"
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
         )

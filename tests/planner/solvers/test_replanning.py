@@ -40,7 +40,9 @@ def planned(problem: Problem, current: CurrentPlacement, method: str = "greedy")
 @settings(max_examples=40)
 @given(problem=problems(), most=st.integers(0, 12))
 def test_within_the_limit_and_no_layer_slower(problem: Problem, most: int) -> None:
-    """Any limit and both kinds of rule: the judge is content, the moves are counted, no layer is predicted slower than it was."""
+    """Any limit and both kinds of rule: the judge is content, the moves are counted, no layer is predicted
+    slower than it was.
+    """
     old, score = find_method("linear")(problem), score_of(problem)
     found = replanned_within(
         problem, CurrentPlacement(old, "old.json", most), find_method("greedy")(problem), score
@@ -63,7 +65,10 @@ def test_the_best_plan_is_kept() -> None:
 
 @pytest.mark.parametrize("rule", ["even", "nearest", "nearest-static"])
 def test_a_plan_from_another_carries_its_moves(rule: str) -> None:
-    """The previous plan is a baseline; replaying the moves gives the plan; what a step saves is the difference of the two predictions."""
+    """The previous plan is a baseline; replaying the moves gives the plan.
+
+    What a step saves is the difference of the two predictions.
+    """
     problem, old = shifted(rule)
     plan = planned(problem, CurrentPlacement(old, "old.json", 10))
     assert plan.moves is not None
@@ -74,7 +79,9 @@ def test_a_plan_from_another_carries_its_moves(rule: str) -> None:
 
 
 def test_more_moves_never_predict_more_time() -> None:
-    """0, 4, 12 moves and any number: each is at least as fast as the one before on the load it was fitted to, and ends at the plan from nothing or better."""
+    """0, 4, 12 moves and any number: each is at least as fast as the one before on the load it was fitted to,
+    and ends at the plan from nothing or better.
+    """
     problem, old = shifted()
     limits = (0, 4, 12, None)
     seconds = [
@@ -96,13 +103,15 @@ def test_same_bytes_twice() -> None:
 
 
 def test_drift_by_hand() -> None:
-    """Shares 0.6 and 0.4, then 0.4 and 0.6: every share changes by 0.2, and their root mean square is sqrt(0.26)."""
+    """Shares 0.6 and 0.4, then 0.4 and 0.6: every share changes by 0.2, and their root mean square is
+    sqrt(0.26).
+    """
     load = LoadProfile(np.array([[[6, 4]], [[4, 6]]]), (0,), "by hand")
     assert drift_of(load)[0] == pytest.approx(0.2 / 0.26**0.5)
 
 
 def test_drift_is_the_relative_change_of_every_expert() -> None:
-    """Loads that move by a share of 14 % each, as lognormal drift with rho 0.99 does: found within a tenth."""
+    """Loads that move by a share of 14 % each, as lognormal drift with rho 0.99 does: within a tenth."""
     random = np.random.default_rng(0)
     first = random.lognormal(0, 1, (1, 4096))
     load = LoadProfile(

@@ -27,18 +27,8 @@ def test_a_budget_that_is_no_time_is_refused(seconds: float) -> None:
 
 def test_the_largest_seed_is_taken() -> None:
     """The limit is where it is said to be."""
-    command = [
-        "solve",
-        "--model",
-        "mixtral",
-        "--topology",
-        "hgx-h100:1x4",
-        "--redundant",
-        "0",
-        "--method",
-        "greedy",
-        "--seed",
-    ]
+    question = ["--model", "mixtral", "--topology", "hgx-h100:1x4", "--redundant", "0"]
+    command = ["solve", *question, "--method", "greedy", "--seed"]
     assert CliRunner().invoke(main, [*command, str(LARGEST_SEED)]).exit_code == 0
     result = CliRunner().invoke(main, [*command, str(LARGEST_SEED + 1)])
     assert (result.exit_code, result.output.count("\n")) == (2, 1)

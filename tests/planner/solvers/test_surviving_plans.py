@@ -15,7 +15,7 @@ from planner.placement import Placement
 from planner.plan import judged
 from planner.planning import PlanRequest, answer
 from planner.problem import Survival
-from planner.report.plan import verdict
+from planner.report.verdict import verdict
 from planner.solvers.registry import method_names
 from tests.strategies import problem_of
 
@@ -54,7 +54,9 @@ def held_by(value: dict[str, Any], gpus: tuple[int, ...]) -> list[set[int]]:
 def test_every_method_leaves_every_expert_a_slot(
     tmp_path: Path, method: str, survive: str, left: list[tuple[int, ...]]
 ) -> None:
-    """Whichever GPUs are left, they hold all eight experts in every layer; R is the smallest, chosen by `auto`."""
+    """Whichever GPUs are left, they hold all eight experts in every layer; R is the smallest, chosen by
+    `auto`.
+    """
     value = plan_file(tmp_path / "plan.json", "--survive", survive, "--method", method)
     assert all(held == set(range(8)) for gpus in left for held in held_by(value, gpus))
     assert value["survive"] == survive
@@ -63,17 +65,11 @@ def test_every_method_leaves_every_expert_a_slot(
 
 
 def test_what_a_loss_leaves_need_not_be_resplittable(tmp_path: Path) -> None:
-    """A node of two is lost and R = 0 remains: the plan joins its four GPUs, the two that are left are priced as they are."""
-    value = plan_file(
-        tmp_path / "plan.json",
-        "--survive",
-        "node",
-        "--resplittable",
-        "--redundant",
-        "8",
-        "--method",
-        "greedy",
-    )
+    """A node of two is lost and R = 0 remains: the plan joins its four GPUs, the two that are left are priced
+    as they are.
+    """
+    flags = ["--survive", "node", "--resplittable", "--redundant", "8", "--method", "greedy"]
+    value = plan_file(tmp_path / "plan.json", *flags)
     assert value["resplittable"]
     assert value["predicted"]["after_loss"]["exact"]
 
@@ -81,17 +77,8 @@ def test_what_a_loss_leaves_need_not_be_resplittable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "vllm_ascend"])
 def test_every_engine_s_rule(tmp_path: Path, engine: str) -> None:
     """Also where replicas spread over nodes, and where settling follows."""
-    value = plan_file(
-        tmp_path / "plan.json",
-        "--survive",
-        "1",
-        "--redundant",
-        "12",
-        "--engine",
-        engine,
-        "--method",
-        "refine",
-    )
+    flags = ["--survive", "1", "--redundant", "12", "--engine", engine, "--method", "refine"]
+    value = plan_file(tmp_path / "plan.json", *flags)
     assert all(held == set(range(8)) for gpus in combinations(range(4), 3) for held in held_by(value, gpus))
 
 
@@ -130,7 +117,10 @@ def test_a_file_that_asks_for_nonsense_is_refused(tmp_path: Path) -> None:
         ),
         (
             ["--survive", "3", "--redundant", "4"],
-            "the smallest is --redundant 24, 8 slots a GPU; memory fits 7 slots of 11.27 GB a GPU, so take more GPUs",
+            (
+                "the smallest is --redundant 24, 8 slots a GPU; memory fits 7 slots of 11.27 GB a GPU, "
+                "so take more GPUs"
+            ),
         ),
         (["--survive", "4"], "the topology has 4 GPUs; at most --survive 3"),
         (["--survive", "0"], "give the number of GPUs that may be lost at once"),

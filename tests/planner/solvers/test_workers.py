@@ -15,8 +15,9 @@ from planner.plan import Origin
 from planner.planning import make_plan, problem_of_r
 from planner.problem import Problem, violations
 from planner.solvers import Progress, Search, Workforce, find_method
+from planner.solvers.blocks import solve_in_blocks
 from planner.solvers.kernels.arrays import Solved
-from planner.solvers.workers import Deadline, solve_in_blocks
+from planner.solvers.workforce import Deadline
 from tests.planner.problem.test_layers import traced
 from tests.strategies import problem_of
 
@@ -48,7 +49,9 @@ def greedy(problem: Problem, *, budget_seconds: float | None, progress: Progress
     ],
 )
 def test_any_number_of_workers_gives_the_same_plan(method: str, rule: str) -> None:
-    """CP-SAT under its deterministic limit, settling under the engine's own table and a trace included; 1, 2 and 3 workers."""
+    """CP-SAT under its deterministic limit, settling under the engine's own table and a trace included; 1, 2
+    and 3 workers.
+    """
     problem = traced("node", rule)
     found = []
     for workers in (1, 2, 3):
@@ -70,7 +73,10 @@ def test_any_number_of_workers_gives_the_same_plan(method: str, rule: str) -> No
 
 
 def test_blocks_are_put_together_in_order() -> None:
-    """One process, many blocks: a block's placement and bounds come to its rows; the bar ends where the work does."""
+    """One process, many blocks: a block's placement and bounds come to its rows.
+
+    The bar ends where the work does.
+    """
     problem, told = skewed(5), []
     solved = solve_in_blocks(
         problem, greedy, Workforce(1), Deadline(progress=lambda share, text: told.append(share)), seconds=6.0
@@ -93,7 +99,7 @@ def test_a_budget_is_one_block_a_worker() -> None:
 
 
 def test_ctrl_c_between_blocks_keeps_what_is_done() -> None:
-    """The first of three blocks is done: its rows stay, the others are greedy's, and the plan may be judged."""
+    """The first of three blocks is done: its rows stay, the others are greedy's, the plan may be judged."""
     problem, calls = skewed(3), []
 
     def solve(part: Problem, *, budget_seconds: float | None, progress: Progress | None) -> Solved:
@@ -134,12 +140,14 @@ SLOW_BLOCKS = """
 import sys, time
 from planner.solvers import find_method, Workforce
 from planner.solvers.kernels.arrays import Solved
-from planner.solvers.workers import Deadline, solve_in_blocks
+from planner.solvers.blocks import solve_in_blocks
+from planner.solvers.workforce import Deadline
 from tests.planner.solvers.test_workers import skewed
 import numpy as np
 
 def solve(part, *, budget_seconds, progress):
-    time.sleep(60 if part.model.moe_layer_ids[0] != 0 else 3)  # long enough for the other process to have started
+    # Long enough for the other process to have started
+    time.sleep(60 if part.model.moe_layer_ids[0] != 0 else 3)
     return Solved(find_method("linear")(part), np.zeros(1))
 
 def tell(share, text):
@@ -160,13 +168,16 @@ def wait(*_):
     time.sleep(60)
 
 {patch} = wait
-sys.argv = ["moeplan", "solve", "--model", "mixtral", "--topology", "hgx-h100:2x2", "--redundant", "4", "--workers", "1", "-o", {path!r}, "--json"]
+solve = "moeplan solve --model mixtral --topology hgx-h100:2x2 --redundant 4 --workers 1 --json"
+sys.argv = [*solve.split(), "-o", {path!r}]
 main()
 """
 
 
 def interrupted(code: str) -> tuple[int, str, str]:
-    """Exit code and output of a child that gets Ctrl-C, with all its processes as a terminal would send it, once it says ready; none is left."""
+    """Exit code and output of a child that gets Ctrl-C, with all its processes as a terminal would send it,
+    once it says ready; none is left.
+    """
     child = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -180,9 +191,8 @@ def interrupted(code: str) -> tuple[int, str, str]:
         os.killpg(child.pid, signal.SIGINT)
         out, errors = child.communicate(timeout=PLENTY)
         deadline = time.monotonic() + PLENTY
-        while (
-            _living(child.pid) and time.monotonic() < deadline
-        ):  # joblib's resource tracker ends when it sees its parent gone
+        # Joblib's resource tracker ends when it sees its parent gone
+        while _living(child.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert _living(child.pid) == []
     finally:
@@ -205,7 +215,9 @@ def _living(session: int) -> list[str]:
 
 
 def test_ctrl_c_leaves_no_worker() -> None:
-    """Two processes at work, one block done: the rest is given up at once, and every process ends without a word."""
+    """Two processes at work, one block done: the rest is given up at once, and every process ends without a
+    word.
+    """
     began = time.monotonic()
     code, out, errors = interrupted(SLOW_BLOCKS)
     assert (code, errors) == (0, "")
@@ -214,7 +226,10 @@ def test_ctrl_c_leaves_no_worker() -> None:
 
 
 def test_ctrl_c_writes_the_best_so_far(tmp_path: Path) -> None:
-    """All candidates are in, CP-SAT would be next: the plan is judged and written with a note; one line, exit 130."""
+    """All candidates are in, CP-SAT would be next: the plan is judged and written with a note.
+
+    One line, exit 130.
+    """
     path = tmp_path / "plan.json"
     code, out, errors = interrupted(
         SOLVE.format(patch="planner.solvers.methods.auto._worth_cpsat", path=str(path))

@@ -6,9 +6,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 
-from planner.topology import Bisection, Topology, bisections, read_topology
-from planner.topology.bisection import _halves, _Unit
-from planner.topology.topology import Fabric, Node
+from planner.topology import Bisection, Fabric, Node, Topology, bisections, read_topology
+from planner.topology.halves import halves as balanced_halves
 from tests.planner.machines import (
     BY_HAND,
     GPU,
@@ -112,7 +111,10 @@ def test_names_do_not_make_nodes_different() -> None:
 
 
 def test_a_large_fabric_says_that_it_was_sampled() -> None:
-    """Thirty leaves: not all halves were tried, and the method says so; the cut between the leaves is still found."""
+    """Thirty leaves: not all halves were tried, and the method says so.
+
+    The cut between the leaves is still found.
+    """
     cut = tiers(two_by_two("leaf-spine", nodes=30, nodes_per_leaf=1, oversubscription=2.0))["network"]
     assert not cut.exact
     assert "may be lower" in cut.method
@@ -120,9 +122,12 @@ def test_a_large_fabric_says_that_it_was_sampled() -> None:
 
 
 def test_interchangeable_units_lose_no_half() -> None:
-    """Units of three kinds: the reduced halves cover every half up to exchange of alike units and of the two sides."""
+    """Units of three kinds.
+
+    The reduced halves cover every half up to exchange of alike units and of the two sides.
+    """
     kinds = "aabbbc"
-    halves, exact = _halves([_Unit((index,), kind) for index, kind in enumerate(kinds)])
+    halves, exact = balanced_halves(kinds)
     signatures = {
         frozenset((_signature(half, kinds), _signature(set(range(6)) - set(half), kinds))) for half in halves
     }

@@ -1,4 +1,7 @@
-"""GPUs of unequal speed: given as text or in a machine's file, they count in cost, bound, and what the methods do."""
+"""GPUs of unequal speed.
+
+Given as text or in a machine's file, they count in cost, bound, and what the methods do.
+"""
 
 import math
 from dataclasses import replace
@@ -97,7 +100,10 @@ def test_a_rank_that_there_is_not_is_refused() -> None:
 
 
 def test_half_the_speed_is_twice_the_compute() -> None:
-    """All but the fixed part; the busiest GPU is the one that is busy longest, and a perfect balance counts speeds."""
+    """All but the fixed part.
+
+    The busiest GPU is the one that is busy longest, and a perfect balance counts speeds.
+    """
     even = question()
     slow = replace(even, topology=even.topology.with_speeds({1: 0.5}))
     before, after = cost(even, placed(BEST_ROW, even)), cost(slow, placed(BEST_ROW, slow))
@@ -145,7 +151,10 @@ def test_the_bound_holds_for_every_placement(
 
 @pytest.mark.parametrize("method", ["refine", "cpsat"])
 def test_a_slow_gpu_gets_less(method: str) -> None:
-    """64 experts of mixed load on 8 GPUs, one at 0.7 of the speed: close to perfect balance by speed, which the linear layout is far from."""
+    """64 experts of mixed load on 8 GPUs, one at 0.7 of the speed.
+
+    Close to perfect balance by speed, which the linear layout is far from.
+    """
     counts = (np.random.default_rng(1).lognormal(0, 1, 64) * 1000).astype(np.int64)
     problem = question(counts, machine(8).with_speeds({3: 0.7}), 10)
     found = cost(problem, find_method(method)(problem))
@@ -155,7 +164,10 @@ def test_a_slow_gpu_gets_less(method: str) -> None:
 
 
 def test_a_gpu_too_slow_for_its_slots_is_told_by_the_bound() -> None:
-    """16 equal experts on 4 GPUs, 5 slots each: at half speed a GPU cannot hold less than 4 halves and one whole, which is 6 beside the mean of 4.57."""
+    """16 equal experts on 4 GPUs, 5 slots each.
+
+    At half speed a GPU cannot hold less than 4 halves and one whole, which is 6 beside the mean of 4.57.
+    """
     problem = question([10] * 16, machine(4).with_speeds({0: 0.5}), 5)
     bound = load_bound(problem.shares_LE, 4, 5, even=True, speed_G=problem.speed_G)
     assert bound.reason_L == ("slow GPU",)

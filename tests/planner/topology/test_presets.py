@@ -1,4 +1,4 @@
-"""Every shipped machine: it loads, scales, says where its figures are from, and adds up to the published totals."""
+"""Every shipped machine loads, scales, says where its figures are from, and adds up to what is published."""
 
 import re
 from functools import cache
@@ -11,7 +11,8 @@ from tests.places import SHARED
 
 NAMES = topology_names()
 
-# GPUs and domain of one node or rack; GB/s per GPU and direction over NVLink and to the network: line rates of the vendors' and providers' tables
+# GPUs and domain of one node or rack; GB/s per GPU and direction over NVLink and to the network: line rates
+# of the vendors' and providers' tables.
 PUBLISHED = {
     "dgx-1v": (8, 8, 150, 6.25),
     "dgx-2": (16, 16, 150, 6.25),
@@ -60,7 +61,11 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_is_sound(name: str) -> None:
-    """The file's name is its own; resources have unique names and positive rates; every figure has a kind that a preset may have, and a source."""
+    """The file's name is its own.
+
+    Resources have unique names and positive rates; every figure has a kind that a preset may have, and a
+    source.
+    """
     topology = preset(name)
     assert topology.name == name
     assert topology.source
@@ -80,7 +85,10 @@ def test_a_preset_scales(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_file_is_drawn_and_plain(name: str) -> None:
-    """A drawing in comments at the top, no aliases or tags, nothing wider than our lines; what is assumed says why."""
+    """A drawing in comments at the top, no aliases or tags, nothing wider than our lines.
+
+    What is assumed says why.
+    """
     text = (topologies_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     lines = text.splitlines()
     assert lines[0] == f"# {name}"
@@ -117,7 +125,9 @@ LISTINGS = SHARED / "data/topology"
     not LISTINGS.is_dir(), reason="no public listings beside the checkout to compare the DGX-1V mesh with"
 )
 def test_the_dgx1v_mesh_is_that_of_a_public_listing() -> None:
-    """NV1 and NV2 of 'nvidia-smi topo -m' are one and two lanes of 25 GB/s, and every other pair has no direct link."""
+    """NV1 and NV2 of 'nvidia-smi topo -m' are one and two lanes of 25 GB/s, and every other pair has no
+    direct link.
+    """
     topology = preset("dgx-1v")
     rows = (LISTINGS / "topo_dgx1v_4ib_msccl.txt").read_text(encoding="utf-8").splitlines()[1:9]
     for i, row in enumerate(rows):
@@ -128,7 +138,7 @@ def test_the_dgx1v_mesh_is_that_of_a_public_listing() -> None:
 
 
 def test_gpu_figures_are_ordered_as_the_hardware_is() -> None:
-    """Shipped GPU models: fp8 is twice bf16 where there is fp8, A100 and V100 have none, and each names a source."""
+    """Of shipped GPU models fp8 is twice bf16; A100 and V100 have no fp8; each names a source."""
     for name in read_yaml(data_file("gpus.yaml")):
         model = gpu_model(name)
         flops = model.flops_per_s

@@ -46,7 +46,9 @@ def uneven(draw: st.DrawFn) -> Problem:
 @settings(max_examples=60)
 @given(problem=uneven(), name=st.sampled_from(QUICK))
 def test_every_method_answers_and_the_laws_hold(problem: Problem, name: str) -> None:
-    """No rule is broken, all assignments arrive, nothing is below the bound, and no time is negative or lost."""
+    """No rule is broken, all assignments arrive, nothing is below the bound, and no time is negative or
+    lost.
+    """
     placement = find_method(name)(problem)
     assert violations(problem, placement) == []
     found = cost(problem, placement)
@@ -77,7 +79,10 @@ def test_auto_on_8_4_and_2(rule: str) -> None:
 
 
 def test_transport_node_forwards_by_index_where_nodes_differ() -> None:
-    """GPU 5 of the node of eight has no namesake on the node of two: its tokens enter by GPU 5 mod 2, and none is lost."""
+    """GPU 5 of the node of eight has no namesake on the node of two.
+
+    Its tokens enter by GPU 5 mod 2, and none is lost.
+    """
     problem = question([1] * 10, machine(8, 2), 1, transport="node", tokens_per_rank=100)
     found = cost(problem, find_method("linear")(problem))
     assert found.cross_node_share == pytest.approx(2 * 0.8 * 0.2)

@@ -1,4 +1,7 @@
-"""Measuring: a fake alltoall_perf with every way to end, real processes over gloo, and an emulated cluster whose rates must come out."""
+"""Measuring: with a fake alltoall_perf, with real processes over gloo, on an emulated cluster.
+
+The fake has every way to end; the cluster's rates must come out.
+"""
 
 import importlib.util
 import json
@@ -13,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from planner.base import BadInput
-from planner.topology import Topology
-from planner.topology.topology import Evidence, Fabric, GpuModel, Island, Nic, Node, NvLink, Rate
+from planner.base import BadInput, Evidence, GpuModel, Rate
+from planner.topology import Fabric, Island, Nic, Node, NvLink, Topology
 from probes.base.facts import MeasureFacts, Sample
 from probes.collective import run as collective
 from probes.collective.job import MeasureJob, Sweep, load, measured, save, scopes
-from probes.emulation.namespaces import Ended, emulated, unavailable
+from probes.collective.nccl_tests import find_alltoall_perf
+from probes.emulation.cluster import Ended
+from probes.emulation.namespaces import emulated, unavailable
 from probes.measure.apply import apply_measurement
 from probes.measure.busbw import bisection_bytes_per_s, host_shares
 from probes.measure.fit import fit_facts
@@ -37,7 +41,8 @@ FAKE = r"""#!{python}
 import json, os, sys, time
 mode, args = os.environ.get("FAKE", ""), sys.argv[1:]
 if args == ["-h"]:
-    print("USAGE: alltoall_perf [-t,--nthreads <num threads>]" + ("" if "old" in mode else " [-J,--output_file <file>]"))
+    json_option = "" if "old" in mode else " [-J,--output_file <file>]"
+    print("USAGE: alltoall_perf [-t,--nthreads <num threads>]" + json_option)
     sys.exit(0)
 options = dict(zip(args[::2], args[1::2]))
 if "old" in mode and "-J" in options:
@@ -57,7 +62,8 @@ while size <= int(options["-e"]):
     half = dict(time=time_us, alg_bw=40.0, bus_bw=40.0 * (ranks - 1) / ranks, nwrong=0)
     rates = f"{{time_us:.2f}} 40.00 {{half['bus_bw']:.2f}}"
     print(size, size // 4 // ranks, "float none -1", rates, 0, rates, "N/A", flush=True)
-    results.append(dict(size=size, count=size // 4 // ranks, type="float", redop="none", root="-1", out_of_place=half, in_place=dict(half, nwrong=None)))
+    row = dict(size=size, count=size // 4 // ranks, type="float", redop="none", root="-1")
+    results.append(dict(row, out_of_place=half, in_place=dict(half, nwrong=None)))
     size *= int(options["-f"])
     if "hang-later" in mode and len(results) == 3:
         time.sleep(60)
@@ -65,8 +71,9 @@ print("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 30.0")
 if "-J" in options and "no-file" not in mode:
     device = dict(rank=0, group=0, pid=7, hostname="box", device=0, device_info="NVIDIA H100 80GB HBM3")
     config = dict(nthreads=1, ngpus=ranks, devices=[device])
-    data = dict(version=3, start_time="2026-01-15 10:00:00", args=sys.argv, env=["TOKEN=hunter2"], nccl_version=23007)
-    data = dict(data, config=config, results=results, average_bus_bandwidth=dict(bandwidth=30.0), end_time="2026-01-15 10:01:00")
+    data = dict(version=3, start_time="2026-01-15 10:00:00", args=sys.argv, env=["TOKEN=hunter2"])
+    data |= dict(nccl_version=23007, config=config, results=results)
+    data |= dict(average_bus_bandwidth=dict(bandwidth=30.0), end_time="2026-01-15 10:01:00")
     with open(options["-J"], "w") as file:
         json.dump(data, file)
 sys.exit(3 if "fail-late" in mode else 0)
@@ -98,7 +105,9 @@ def with_fake(folder: Path, timeout_seconds: float = 30.0) -> MeasureFacts:
 def test_nccl_tests_is_used_where_it_is(
     mode: str, date: str | None, nccl_tests: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With -J and its JSON, without -J where the version has none, and by its text where the file does not come."""
+    """With -J and its JSON, without -J where the version has none, and by its text where the file does not
+    come.
+    """
     monkeypatch.setenv("FAKE", mode)
     facts = with_fake(nccl_tests)
     assert (facts.kind, facts.collective, facts.ranks, facts.hosts) == (
@@ -160,11 +169,11 @@ def test_a_folder_without_the_program_is_an_error(
         match="has no program alltoall_perf, nor has its 'build'; give the folder where nccl-tests was built",
     ):
         collective.measure(SWEEP, nccl_tests=tmp_path)
-    assert collective.find_alltoall_perf(nccl_tests / "build") == nccl_tests / "build" / "alltoall_perf"
+    assert find_alltoall_perf(nccl_tests / "build") == nccl_tests / "build" / "alltoall_perf"
     monkeypatch.setenv("PATH", str(nccl_tests / "build"))
-    assert collective.find_alltoall_perf(None) == nccl_tests / "build" / "alltoall_perf"
+    assert find_alltoall_perf(None) == nccl_tests / "build" / "alltoall_perf"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert collective.find_alltoall_perf(None) is None
+    assert find_alltoall_perf(None) is None
     with pytest.raises(
         BadInput, match="alltoall_perf is not run here, since the CPU was asked for; start it under mpirun"
     ):
@@ -210,7 +219,10 @@ class TestJob:
             assert load(tmp_path / "job.json") == job
 
     def test_scopes_follow_hosts(self) -> None:
-        """Two hosts of two: domains, rails, all. A scope that repeats another, or of unlike groups, is not measured."""
+        """Two hosts of two: domains, rails, all.
+
+        A scope that repeats another, or of unlike groups, is not measured.
+        """
         assert scopes(["a", "a", "b", "b"], None) == {
             "domain": [[0, 1], [2, 3]],
             "rail": [[0, 2], [1, 3]],
@@ -289,7 +301,8 @@ from planner.base import BadInput
 from probes.collective.run import measure
 from probes.collective.job import Sweep
 try:
-    rank, facts = measure(Sweep(int(sys.argv[1]), int(sys.argv[2]), 2, 5), device="cpu", timeout_seconds=float(sys.argv[3]))
+    sweep = Sweep(int(sys.argv[1]), int(sys.argv[2]), 2, 5)
+    rank, facts = measure(sweep, device="cpu", timeout_seconds=float(sys.argv[3]))
 except BadInput as error:
     print("line:", error)
     sys.exit(2)
@@ -297,7 +310,8 @@ if rank == 0:
     print(json.dumps([asdict(one) for one in facts]))
 """
 INSIDE, BETWEEN = 100e6, 25e6  # 800 and 200 Mbit/s
-CPU_BOUND = 0.3  # four ranks at 800 Mbit/s each way keep two cores busy: on a machine that does other work too, they get less
+# four ranks at 800 Mbit/s each way keep two cores busy: on a machine that does other work too, they get less
+CPU_BOUND = 0.3
 
 
 def run_emulated(smallest: int, largest: int, timeout_seconds: float, fault: str = "") -> tuple[Ended, ...]:
@@ -318,7 +332,9 @@ def facts_from(text: str) -> dict[str, MeasureFacts]:
 
 
 def as_topology() -> Topology:
-    """The emulated cluster as it was asked for, with twice its rates as line rates, so that only a measurement can give the right ones."""
+    """The emulated cluster as it was asked for, with twice its rates as line rates, so that only a
+    measurement can give the right ones.
+    """
     line = Evidence("assumed", "twice what the links are shaped to")
     node = Node(
         (GpuModel("rank", 1e9, 1e9, {"bf16": 1e9}, line),) * 2,
@@ -336,7 +352,9 @@ def as_topology() -> Topology:
 @needs_torch
 @needs_namespaces
 def test_an_emulated_cluster_is_measured_to_its_shaped_rates() -> None:
-    """Two hosts of two ranks over real sockets: 200 Mbit/s between hosts come out within 10 %, 800 inside nearly, and go into the topology of that cluster."""
+    """Two hosts of two ranks over real sockets: 200 Mbit/s between hosts come out within 10 %, 800 inside
+    nearly, and go into the topology of that cluster.
+    """
     ended = run_emulated(2 << 20, 8 << 20, 60)
     assert [one.exit_code for one in ended] == [0, 0, 0, 0], [one.stderr[-500:] + one.stdout for one in ended]
     assert [one.stdout for one in ended[1:]] == ["", "", ""]

@@ -1,4 +1,7 @@
-"""Real runs: four processes that dispatch, compute and combine over gloo; and every fault, which must end in one line and leave nothing behind."""
+"""Real runs: four processes that dispatch, compute and combine over gloo; and every fault.
+
+A fault must end in one line and leave nothing behind.
+"""
 
 import importlib.util
 import os
@@ -20,6 +23,7 @@ from probes.dispatch import run as dispatch
 from probes.dispatch.job import DispatchJob, Fault, save
 from probes.dispatch.report import DispatchReport
 from probes.ranks import start as ranks
+from probes.ranks.resources import check_memory
 from tests.places import ROOT
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -58,7 +62,10 @@ def even_shares(expert_LP: np.ndarray) -> np.ndarray:
 
 @pytest.fixture
 def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Path":
-    """Temporary files go below this folder, whose name is on every rank's command line. Checked by `assert_clean`."""
+    """Temporary files go below this folder, whose name is on every rank's command line.
+
+    Checked by `assert_clean`.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -83,7 +90,9 @@ def failed(report: DispatchReport) -> dict[str, str]:
 @needs_torch
 @pytest.mark.parametrize("transport", ["slot", "rank", "node", "allgather"])
 def test_four_ranks_agree_with_the_prediction(transport: str, nothing_left: Path) -> None:
-    """Every token's sum, every assignment and every byte, for the plan and the baseline, with times for each layer and phase."""
+    """Every token's sum, every assignment and every byte, for the plan and the baseline, with times for each
+    layer and phase.
+    """
     report = dispatch.run(make_job(transport))
     assert report.ok, failed(report)
     for side in ("plan", "baseline"):
@@ -98,7 +107,9 @@ def test_four_ranks_agree_with_the_prediction(transport: str, nothing_left: Path
 
 @needs_torch
 def test_an_expert_sent_to_the_wrong_gpu_is_caught(nothing_left: Path) -> None:
-    """One assignment goes to a slot that holds another expert: the holder, the sum, the counts and the bytes all say so."""
+    """One assignment goes to a slot that holds another expert: the holder, the sum, the counts and the bytes
+    all say so.
+    """
     faults = failed(dispatch.run(make_job(gpus=2, fault=Fault(1, "wrong-slot"))))
     assert set(faults) == {"sums", "holders", "assignments", "bytes"}
     assert re.match(
@@ -128,7 +139,9 @@ def test_a_wrong_result_is_caught(nothing_left: Path) -> None:
 def test_a_rank_that_stops_is_named_in_time(
     kind: str, timeout_seconds: float, says: str, nothing_left: Path
 ) -> None:
-    """Killed, stopped and slow: one line with rank and phase, within the timeout and the seconds to clean up, and no process left."""
+    """Killed, stopped and slow: one line with rank and phase, within the timeout and the seconds to clean up,
+    and no process left.
+    """
     start = time.monotonic()
     with pytest.raises(dispatch.RunFailed, match=says) as caught:
         dispatch.run(make_job(gpus=2, fault=Fault(1, kind), timeout_seconds=timeout_seconds))
@@ -181,7 +194,9 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_sigterm_unwinds_as_well(tmp_path: Path) -> None:
-    """What is cleaned up on Ctrl-C is cleaned up on SIGTERM too; afterwards the signal does what it did before."""
+    """What is cleaned up on Ctrl-C is cleaned up on SIGTERM too; afterwards the signal does what it did
+    before.
+    """
     with pytest.raises(SystemExit) as caught, ranks.terminable():
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught.value.code == 143
@@ -222,7 +237,9 @@ def test_under_torchrun_each_process_is_a_rank(tmp_path: Path) -> None:
 
 @needs_torch
 def test_a_stopped_rank_that_others_launched_is_named(tmp_path: Path) -> None:
-    """Two ranks started one by one, as srun does: the one that is left says which does not answer and where it was, and ends by itself."""
+    """Two ranks started one by one, as srun does: the one that is left says which does not answer and where
+    it was, and ends by itself.
+    """
     save(make_job(gpus=2, fault=Fault(1, "hang"), timeout_seconds=6.0), tmp_path / "given.npz")
     (tmp_path / "program.py").write_text(PROGRAM)
     with socket.socket() as probe:
@@ -258,7 +275,9 @@ def test_a_launched_rank_without_its_group_is_told_what_is_missing(monkeypatch: 
 
 @needs_torch
 def test_gpus_are_used_where_there_is_one_for_each_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four ranks on a machine that claims four GPUs take them, at the model's own width; on three they do not, and say so if GPUs were asked for."""
+    """Four ranks on a machine that claims four GPUs take them, at the model's own width; on three they do
+    not, and say so if GPUs were asked for.
+    """
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     chosen = dispatch.with_device(replace(make_job(), device="auto"))
@@ -280,9 +299,7 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_too_many_ranks_for_the_memory_are_refused() -> None:
     """72 ranks do not fit into 8 GB; 32 do."""
-    with pytest.raises(
-        BadInput,
-        match=r"72 ranks need about 18\.0 GB.*at most 32 GPUs, or start validate on the cluster with torchrun",
-    ):
-        ranks.check_memory(72, 8e9)
-    ranks.check_memory(32, 8e9)
+    remedy = "at most 32 GPUs, or start validate on the cluster with torchrun"
+    with pytest.raises(BadInput, match=rf"72 ranks need about 18\.0 GB.*{remedy}"):
+        check_memory(72, 8e9)
+    check_memory(32, 8e9)

@@ -9,7 +9,8 @@ import pytest
 
 from planner.base import BadInput
 from planner.replica import CHOICES
-from probes.dispatch.job import LARGEST_TOP_K, Fault, load, predict, save
+from probes.dispatch.job import LARGEST_TOP_K, Fault, load, save
+from probes.dispatch.prediction import predict
 from tests.probes.dispatch_jobs import make_job
 
 
@@ -17,7 +18,9 @@ from tests.probes.dispatch_jobs import make_job
     ("transport", "record_bytes"), [("slot", 128 + 4 * 5), ("rank", 128 + 4 * 8), ("allgather", 128 + 4 * 8)]
 )
 def test_prediction_by_hand(transport: str, record_bytes: int) -> None:
-    """Ten tokens to each GPU: 64 bf16 elements, two int32 of origin and three for each assignment; back come the elements alone."""
+    """Ten tokens to each GPU: 64 bf16 elements, two int32 of origin and three for each assignment; back come
+    the elements alone.
+    """
     prediction = predict(make_job(transport), "plan", 0)
     assert prediction.dispatch_bytes_GG.tolist() == [[10 * record_bytes] * 2] * 2
     assert prediction.combine_bytes_GG.tolist() == [[1280] * 2] * 2
@@ -96,7 +99,9 @@ def test_arrays_that_do_not_fit_are_our_fault() -> None:
 
 
 def test_sums_stay_exact_in_bf16() -> None:
-    """The most experts a token may have, each with the largest result and gate weight, stay within bf16's exact integers."""
+    """The most experts a token may have, each with the largest result and gate weight, stay within bf16's
+    exact integers.
+    """
     torch = pytest.importorskip("torch")
     from probes.dispatch.batch import RESULT_VALUES
 

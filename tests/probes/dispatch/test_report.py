@@ -1,19 +1,25 @@
-"""The comparison of what ranks saw with the prediction: each check passes on the right account and fails on one wrong number."""
+"""The comparison of what ranks saw with the prediction.
+
+Each check passes on the right account and fails on one wrong number.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from probes.dispatch.job import predict
-from probes.dispatch.report import PHASES, Seen, judge
+from probes.dispatch.prediction import predict
+from probes.dispatch.report import judge
+from probes.dispatch.seen import PHASES, Seen
 from tests.probes.dispatch_jobs import make_job
 
 JOB = replace(make_job(), repeats=3)
 
 
 def right_account() -> list[Seen]:
-    """Ten assignments of each rank to each GPU, 148 bytes there and 128 back (worked out in test_dispatch_job)."""
+    """Ten assignments of each rank to each GPU, 148 bytes there and 128 back (worked out in
+    test_dispatch_job).
+    """
     return [
         Seen(
             rank=rank,

@@ -1,4 +1,7 @@
-"""The predicted dispatch, against slow counts written from the words of the transports and not from the code."""
+"""The predicted dispatch, against slow counts written from the words of the transports.
+
+They are not written from the code.
+"""
 
 from collections import Counter
 
@@ -68,7 +71,9 @@ def test_messages_equal_a_count_of_every_record(
 
 
 def test_messages_of_one_token_by_hand() -> None:
-    """GPU 0 of 2 x 2, slots 2 and 3 on GPU 1, 4 on GPU 2, 6 on GPU 3: slot 4 records, rank 3, node 1 + 1 over the network and 3 to the GPUs."""
+    """GPU 0 of 2 x 2, slots 2 and 3 on GPU 1, 4 on GPU 2, 6 on GPU 3: slot 4 records, rank 3, node 1 + 1 over
+    the network and 3 to the GPUs.
+    """
     slots_STK = np.full((4, 0, 4), 0)
     only_STK = np.concatenate([slots_STK, np.zeros((4, 1, 4), dtype=int)], axis=1)
     only_STK[0, 0] = [2, 3, 4, 6]
@@ -101,7 +106,9 @@ def test_drawn_experts_are_distinct_and_repeatable(seed: int, experts: int, data
 
 
 def test_drawn_shares_follow_the_load() -> None:
-    """With top_k = 1 the draw has the load's own shares; with top_k = 2 of [.5, .3, .2] the first expert is in 0.839 of the tokens (by hand)."""
+    """With top_k = 1 the draw has the load's own shares; with top_k = 2 of [.5, .3, .2] the first expert is
+    in 0.839 of the tokens (by hand).
+    """
     shares_E = np.array([0.5, 0.3, 0.2])
     single = sent.draw_tokens(shares_E, 40_000, 1, np.random.default_rng(1))
     assert np.allclose(np.bincount(single.ravel()) / 40_000, shares_E, atol=0.01)

@@ -11,7 +11,10 @@ from pathlib import Path
 from probes.ranks.status import FileStatus, Place, dead, kill, laggards, read_places
 from tests.places import ROOT
 
-RANK = "import sys, time, pathlib; from probes.ranks.status import FileStatus; FileStatus(pathlib.Path(sys.argv[1]), 1).enter('dispatch'); time.sleep(60)"
+RANK = (
+    "import sys, time, pathlib; from probes.ranks.status import FileStatus; "
+    "FileStatus(pathlib.Path(sys.argv[1]), 1).enter('dispatch'); time.sleep(60)"
+)
 
 
 def place(

@@ -1,4 +1,7 @@
-"""A cluster of network namespaces: who is where, that links have the rates they were given, and that nothing is left."""
+"""A cluster of network namespaces: who is where, and that nothing is left.
+
+Its links have the rates they were given.
+"""
 
 import os
 import shutil
@@ -17,7 +20,10 @@ from tests.places import ROOT
 REASON = unavailable()
 needs_namespaces = pytest.mark.skipif(REASON is not None, reason=f"no emulated cluster here: {REASON}")
 
-WHO = "import os, socket; print(socket.gethostname(), os.environ['RANK'], os.environ['WORLD_SIZE'], os.environ['LOCAL_RANK'])"
+WHO = (
+    "import os, socket; print(socket.gethostname(), os.environ['RANK'], os.environ['WORLD_SIZE'], "
+    "os.environ['LOCAL_RANK'])"
+)
 
 # rank 0 takes what the others send, one after the other, and prints the seconds of each
 TRANSFER = """
@@ -80,7 +86,10 @@ def test_links_have_the_rates_they_were_given() -> None:
 @needs_namespaces
 def test_a_program_that_hangs_is_killed_in_time() -> None:
     """It has no exit code; the others keep theirs, and what was printed is there."""
-    program = "import os, sys, time; print('begun', flush=True); time.sleep(60 if os.environ['RANK'] == '1' else 0); sys.exit(3)"
+    program = (
+        "import os, sys, time; print('begun', flush=True); time.sleep(60 if os.environ['RANK'] == '1' else "
+        "0); sys.exit(3)"
+    )
     start = time.monotonic()
     with emulated(1, 2, 100e6, 100e6) as cluster:
         ended = cluster.run([sys.executable, "-c", program], 2)
@@ -116,7 +125,10 @@ def test_nothing_is_left_after_the_block() -> None:
 @needs_namespaces
 def test_nothing_is_left_after_a_kill() -> None:
     """SIGKILL of the program that emulates: its helper ends by itself."""
-    block = "with emulated(1, 1, 1e8, 1e8) as cluster:\n    print(cluster.enter[2], flush=True)\n    time.sleep(60)"
+    block = (
+        "with emulated(1, 1, 1e8, 1e8) as cluster:\n    print(cluster.enter[2], "
+        "flush=True)\n    time.sleep(60)"
+    )
     program = f"from probes.emulation.namespaces import emulated\nimport time\n{block}"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -173,7 +185,8 @@ def test_where_namespaces_are_refused_it_says_so(monkeypatch: pytest.MonkeyPatch
     with (
         pytest.raises(
             BadInput,
-            match=r"allows no network namespaces \(unshare: unshare failed: Operation not permitted\); try as root",
+            match=r"allows no network namespaces \(unshare: unshare failed: Operation not permitted\); "
+            r"try as root",
         ),
         emulated(1, 1, 1e8, 1e8),
     ):

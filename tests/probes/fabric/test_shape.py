@@ -21,7 +21,7 @@ def shape(fabric: SmallFabric, links: list[tuple[str, int, str, int]] | None = N
 
 
 def test_rails_are_seen_over_several_groups() -> None:
-    """NIC r of every host of a group on leaf r of that group: rails over groups, not one rail for each leaf."""
+    """NIC r of every host of a group on leaf r of that group: rails over groups, not one for each leaf."""
     found = shape(SmallFabric(groups=2, hosts=3, rails=4, spines=2))
     assert found.kind == "rail"
     assert found.rail_of_nic == (0, 1, 2, 3)
@@ -99,12 +99,17 @@ def test_findings_are_sentences() -> None:
     assert findings(shape(fabric)) == ()
     links = [link for link in fabric.links() if link[:2] != ("leaf-0-0", 100)]
     assert findings(shape(fabric, links)) == (
-        "1 pairs of switches have fewer cables than is usual between their tiers (leaf-0-0 to spine-0 has 1 of 2, ...): failed or missing cables",
+        (
+            "1 pairs of switches have fewer cables than is usual between their tiers "
+            "(leaf-0-0 to spine-0 has 1 of 2, ...): failed or missing cables"
+        ),
     )
 
 
 def test_swapped_cables_of_one_host_are_named() -> None:
-    """Two NICs of one host on each other's leaf, among many that are right: still rails, and the host is named."""
+    """Two NICs of one host on each other's leaf, among many that are right: still rails, and the host is
+    named.
+    """
     fabric = SmallFabric(groups=2, hosts=8, rails=2)
     links = [
         (one, port, {"leaf-0-0": "leaf-0-1", "leaf-0-1": "leaf-0-0"}[other], far + 50)
@@ -168,7 +173,10 @@ def test_no_ports_have_no_shape() -> None:
 
 @pytest.mark.parametrize("host", [None, "node7"])
 def test_hosts_are_named_by_guid(host: str | None) -> None:
-    """A port whose GUID a host reports gets that host's and NIC's name; a report without a host name gives none."""
+    """A port whose GUID a host reports gets that host's and NIC's name.
+
+    A report without a host name gives none.
+    """
     facts = facts_of(SmallFabric())
     port = facts.ports[0]
     anonymous = replace(facts, ports=(replace(port, host=f"guid:{port.guid}", nic=None), *facts.ports[1:]))

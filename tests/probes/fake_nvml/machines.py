@@ -1,4 +1,7 @@
-"""Machines for the fake NVML, as profiles. Made up after public descriptions of the machines; PCI addresses, UUIDs and counts of memory are ours."""
+"""Machines for the fake NVML, as profiles.
+
+Made up after public descriptions of the machines; PCI addresses, UUIDs and counts of memory are ours.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -89,7 +92,10 @@ def dgx_1v() -> Profile:
 def tray(
     host: int, clique: int = 1, uuid: str = RACK, state: int = 3, status: int = 0, health: int = 0xAA
 ) -> Profile:
-    """Four GPUs of an NVL72 rack: the switches are elsewhere and cannot be read; the fabric says who belongs together."""
+    """Four GPUs of an NVL72 rack: the switches are elsewhere and cannot be read.
+
+    The fabric says who belongs together.
+    """
     profile = switched("NVIDIA GB200", 18, 4, version=7, mbps=53125, host=host)
     profile |= {f"gpu.{gpu}.link.{link}.remote": FFFF for gpu in range(4) for link in range(18)}
     return profile | fabric(uuid, clique, state, status, health)

@@ -1,4 +1,4 @@
-"""One host probed as a whole: NVML through the fake library, PCI and adapters through a tree made under a temporary folder."""
+"""One host probed as a whole: NVML through the fake library, PCI and adapters through a made-up tree."""
 
 from pathlib import Path
 
@@ -19,7 +19,9 @@ def host(tmp_path: Path) -> FakeHost:
 
 
 def test_eight_gpus_with_an_adapter_each(host: FakeHost, install_nvml: Install) -> None:
-    """NVLink from NVML, adapters and their distance from sysfs: PIX below the same PCIe switch, NODE on the same socket, SYS across."""
+    """NVLink from NVML, adapters and their distance from sysfs: PIX below the same PCIe switch, NODE on the
+    same socket, SYS across.
+    """
     switched_pci(host)
     install_nvml(switched(H100, 18))
     facts = probe_host(host.root / "sys")
@@ -93,7 +95,10 @@ def test_one_root_complex_of_a_virtual_machine_is_no_nearness(host: FakeHost, in
 
 
 def test_numa_node_of_nvml_comes_first(host: FakeHost, install_nvml: Install) -> None:
-    """The driver knows it where the firmware tells the kernel -1; sysfs fills in where the driver does not."""
+    """The driver knows it where the firmware tells the kernel -1.
+
+    Sysfs fills in where the driver does not.
+    """
     install_nvml(bare(H100, 2) | {"gpu.0.numa_mask": 4, "gpu.1.numa_mask": "!3"})
     host.device(f"pci0000:15/{pci(0)}", numa=-1)
     host.device(f"pci0000:15/{pci(1)}", numa=1)
@@ -134,8 +139,10 @@ def test_no_nvml(host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     if "code" in str(fault.value):
         pytest.skip("this machine has an NVML of its own")
     assert str(fault.value) == (
-        "no GPU that can be asked: libnvidia-ml.so.1 is not found (no kernel driver: /proc/driver/nvidia is absent; PCI lists 0 NVIDIA GPUs); run moeplan "
-        "probe where the GPUs are, or give 'moeplan import' a paste of 'nvidia-smi topo -m' from there, or plan for a preset ('moeplan topology list')"
+        "no GPU that can be asked: libnvidia-ml.so.1 is not found "
+        "(no kernel driver: /proc/driver/nvidia is absent; PCI lists 0 NVIDIA GPUs); "
+        "run moeplan probe where the GPUs are, or give 'moeplan import' a paste of 'nvidia-smi topo -m' "
+        "from there, or plan for a preset ('moeplan topology list')"
     )
 
 
@@ -144,11 +151,17 @@ def test_no_nvml(host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     [
         (
             {"init": "!9"},
-            r"^no GPU that can be asked: NVML is installed and the driver is not loaded .*modprobe nvidia.*'moeplan import'",
+            (
+                r"^no GPU that can be asked: NVML is installed and the driver is not loaded "
+                r".*modprobe nvidia.*'moeplan import'"
+            ),
         ),
         (
             {"init": "!18"},
-            r"^the NVML library and the kernel driver are of different versions \(kernel driver 570\.86\.15;.*reboot after a driver upgrade",
+            (
+                r"^the NVML library and the kernel driver are of different versions "
+                r"\(kernel driver 570\.86\.15;.*reboot after a driver upgrade"
+            ),
         ),
         ({"init": "!4"}, r"^NVML gives no permission to ask the GPUs .*/dev/nvidia\*"),
         ({"init": "!999"}, r"^no GPU that can be asked: NVML says unknown error \(code 999; "),

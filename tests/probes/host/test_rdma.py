@@ -11,7 +11,7 @@ from tests.probes.sysfs_files import Adapter, write
 
 
 def acs(control: int) -> bytes:
-    """PCI configuration space with one extended capability before ACS, whose control register is `control`."""
+    """PCI configuration space with another capability before ACS, whose control register is `control`."""
     config = bytearray(4096)
     config[0x100:0x104] = (0x0001 | 1 << 16 | 0x140 << 20).to_bytes(4, "little")
     config[0x140:0x144] = (0x000D | 1 << 16).to_bytes(4, "little")
@@ -24,7 +24,10 @@ def read(root: Path, *adapters: Adapter, more: dict[str, str | bytes] | None = N
 
 
 def test_adapter_has_rate_state_place_and_guid(tmp_path: Path) -> None:
-    """Everything of one active port; the PCI path is what affinity is computed from, the GUID what ibnetdiscover shows."""
+    """Everything of one active port.
+
+    The PCI path is what affinity is computed from, the GUID what ibnetdiscover shows.
+    """
     facts = read(tmp_path, Adapter("mlx5_0"))
     (nic,) = facts.nics
     assert (nic.name, nic.device, nic.rate_bytes_per_s, nic.link_layer, nic.up, nic.numa, nic.model) == (
@@ -108,7 +111,10 @@ def test_unknown_link_speed_is_no_fault(tmp_path: Path) -> None:
 
 
 def test_acs_redirect_at_a_switch_is_a_fault(tmp_path: Path) -> None:
-    """Redirection at a bridge between root port and card; at the root port it costs nothing that the root complex would not."""
+    """Redirection at a bridge between root port and card.
+
+    At the root port it costs nothing that the root complex would not.
+    """
     adapter = Adapter("mlx5_0")
     up = adapter.folder.split("/")[:-1]
     configs: dict[str, str | bytes] = {

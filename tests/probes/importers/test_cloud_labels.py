@@ -60,7 +60,10 @@ def test_closest_layer_is_the_leaf(one: dict[str, str], two: dict[str, str]) -> 
 
 
 def test_instances_of_aws_are_read_from_the_top_down() -> None:
-    """DescribeInstanceTopology lists network nodes from the top; four layers where there are four; the capacity block is an UltraServer."""
+    """DescribeInstanceTopology lists network nodes from the top; four layers where there are four.
+
+    The capacity block is an UltraServer.
+    """
     instance = {
         "InstanceId": "i-1",
         "NetworkNodes": ["nn-a", "nn-b", "nn-c", "nn-d"],

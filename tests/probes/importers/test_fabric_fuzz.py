@@ -17,18 +17,31 @@ from tests.probes.sysfs_files import Adapter, packed
 _ADAPTER = Adapter("mlx5_0")
 SAMPLES: dict[ModuleType, tuple[bytes, ...]] = {
     cloud_labels: (
-        b'{"items": [{"metadata": {"name": "n1", "labels": {"topology.k8s.aws/network-node-layer-1": "a", "topology.k8s.aws/network-node-layer-2": "b"}}}]}',
+        (
+            b'{"items": [{"metadata": {"name": "n1", "labels": {'
+            b'"topology.k8s.aws/network-node-layer-1": "a", '
+            b'"topology.k8s.aws/network-node-layer-2": "b"}}}]}'
+        ),
         b'{"Instances": [{"InstanceId": "i-1", "NetworkNodes": ["a", "b"], "CapacityBlockId": null}]}',
     ),
     iblinkinfo: (link_text(SmallFabric()).encode(),),
     ibnetdiscover: (net_text(SmallFabric()).encode(),),
     ibstat: (
-        b"CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tNode GUID: 0x00b1\n\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n\t\tLink layer: Ethernet\n",
-        b"Infiniband device 'mlx5_0' port 1 status:\n\tdefault gid:\t fe80:0:0:0:0015:5dff:fd34:11eb\n\tstate: 4: ACTIVE\n\trate:\t 200 Gb/sec (4X HDR)\n",
+        (
+            b"CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tNode GUID: 0x00b1\n"
+            b"\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n\t\tLink layer: Ethernet\n"
+        ),
+        (
+            b"Infiniband device 'mlx5_0' port 1 status:\n\tdefault gid:\t fe80:0:0:0:0015:5dff:fd34:11eb\n"
+            b"\tstate: 4: ACTIVE\n\trate:\t 200 Gb/sec (4X HDR)\n"
+        ),
         b"VM_hostname vm1\n00000000000000b1\n",
     ),
     slurm: (
-        b"SwitchName=root Switches=leaf[1-2]\nSwitchName=leaf1 Nodes=n[01-03]\nBlockName=b Nodes=n[1-4]\nBlockSizes=4,8\n",
+        (
+            b"SwitchName=root Switches=leaf[1-2]\nSwitchName=leaf1 Nodes=n[01-03]\n"
+            b"BlockName=b Nodes=n[1-4]\nBlockSizes=4,8\n"
+        ),
         b"- topology: t\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1-2]\n",
     ),
     sysfs: (
@@ -36,7 +49,10 @@ SAMPLES: dict[ModuleType, tuple[bytes, ...]] = {
         packed({**_ADAPTER.files()}, _ADAPTER.links()),
     ),
     topograph: (
-        b"switches:\n  core:\n    switches: [a]\nblocks:\n- switch: a\n  nodes: ['n[1-2]']\n  labels: {x/domain: d}\n",
+        (
+            b"switches:\n  core:\n    switches: [a]\n"
+            b"blocks:\n- switch: a\n  nodes: ['n[1-2]']\n  labels: {x/domain: d}\n"
+        ),
         b'{"instances": [{"id": "i", "network_layers": ["a", "b"], "labels": {"x/domain": "d"}}]}',
     ),
 }

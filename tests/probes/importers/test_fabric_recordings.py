@@ -1,4 +1,7 @@
-"""Public recordings of fabrics and adapters against the facts known of them. They are not part of the project: without them the tests are skipped."""
+"""Public recordings of fabrics and adapters against the facts known of them.
+
+They are not part of the project: without them the tests are skipped.
+"""
 
 from collections import Counter
 
@@ -38,7 +41,10 @@ def host(name: str) -> HostFacts:
 
 
 def test_large_pod() -> None:
-    """40 switches (31 leaves, 9 spines), 582 adapters of which 40 are SHARP, 69 unnamed and 3 'localhost'; 263 pairs with 2 cables, 6 with 1."""
+    """40 switches (31 leaves, 9 spines), 582 adapters of which 40 are SHARP, 69 unnamed and 3 'localhost'.
+
+    263 pairs with 2 cables, 6 with 1.
+    """
     facts = fabric("ibnetdiscover_topograph_example.txt")
     shape = shape_of(facts)
     assert (len(shape.leaves), len(shape.spines)) == (31, 9)
@@ -89,7 +95,10 @@ def test_ibstat_that_stopped_early() -> None:
 
 
 def test_ibstat_with_ports_down() -> None:
-    """12 adapters in text order; 6 x 400 and 4 x 100 active, mlx5_11 polling, mlx5_5 disabled (both without a rate)."""
+    """12 adapters in text order.
+
+    6 x 400 and 4 x 100 active, mlx5_11 polling, mlx5_5 disabled (both without a rate).
+    """
     facts = host("ibstat_h100_roce_some_down.txt")
     assert [nic.name for nic in facts.nics] == [f"mlx5_{n}" for n in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)]
     assert Counter(nic.rate_bytes_per_s for nic in facts.nics) == {50e9: 6, 12.5e9: 4, None: 2}
@@ -152,7 +161,10 @@ def test_trees(name: str, tiers: list[int], hosts_per_leaf: int) -> None:
 
 
 def test_blocks() -> None:
-    """12 racks of 8 with sizes 8, 16, 32; 4 NVLink domains of 18 hosts; several topologies in one file, the default taken."""
+    """12 racks of 8 with sizes 8, 16, 32; 4 NVLink domains of 18 hosts.
+
+    Several topologies in one file, the default taken.
+    """
     slurm_blocks = fabric("slurm_topograph_block.conf")
     assert Counter(map(len, slurm_blocks.blocks.values())) == {8: 12}
     assert slurm_blocks.block_sizes == (8, 16, 32)

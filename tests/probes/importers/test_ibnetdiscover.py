@@ -1,4 +1,4 @@
-"""ibnetdiscover: what a subnet says of itself, and that a damaged text never gives a wrong count in silence."""
+"""ibnetdiscover: what a subnet says of itself, and that damage never gives a wrong count in silence."""
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,10 @@ def read(text: str) -> FabricFacts:
 
 
 def test_hosts_leaves_and_cables_are_counted_once() -> None:
-    """Each cable is told by both ends and counted once, with its rate; a cable between switches points to the root."""
+    """Each cable is told by both ends and counted once, with its rate.
+
+    A cable between switches points to the root.
+    """
     facts = read(text_of(SmallFabric(groups=2, hosts=3, rails=2, spines=2, cables=2)))
     assert len(facts.ports) == 2 * 3 * 2
     assert facts.ports[0].host == "node0000"
@@ -43,7 +46,7 @@ def test_aggregation_units_are_no_hosts() -> None:
 
 @pytest.mark.parametrize("description", ["MT4129 ConnectX7   Mellanox Technologies", "localhost mlx5_0", ""])
 def test_host_without_a_name_stands_alone_by_guid(description: str) -> None:
-    """A factory name, 'localhost' or nothing names no host: the adapter keeps its GUID and the facts say so."""
+    """A factory name, 'localhost' or nothing names no host: its GUID stands for it, and the facts say so."""
     facts = read(text_of(SmallFabric()).replace('"node0000 mlx5_0"', f'"{description}"'))
     unnamed = [port for port in facts.ports if port.host.startswith("guid:")]
     assert len(unnamed) == 1
@@ -112,7 +115,9 @@ def test_rate_of_no_known_lane_is_unknown() -> None:
 
 
 def test_quoted_and_annotated_lines_are_read() -> None:
-    """Speeds in ' s=4 w=2 ...' after the rate, external ports of directors and Windows line ends change nothing."""
+    """Speeds in ' s=4 w=2 ...' after the rate, external ports of directors and Windows line ends change
+    nothing.
+    """
     text = (
         text_of(SmallFabric())
         .replace("4xNDR", "4xNDR s=4 w=2 v=4 e=4")

@@ -39,8 +39,10 @@ def block(
 def status(name: str, rate: str, layer: str = "InfiniBand", state: str = "4: ACTIVE", port: int = 1) -> str:
     """One port as ibstatus prints it."""
     return (
-        f"Infiniband device '{name}' port {port} status:\n\tdefault gid:\t fe80:0000:0000:0000:0015:5dff:fd34:11eb\n\tbase lid:\t 0x1\n"
-        f"\tsm lid:\t\t 0x1\n\tstate:\t\t {state}\n\tphys state:\t 5: LinkUp\n\trate:\t\t {rate}\n\tlink_layer:\t {layer}\n\n"
+        f"Infiniband device '{name}' port {port} status:\n"
+        "\tdefault gid:\t fe80:0000:0000:0000:0015:5dff:fd34:11eb\n\tbase lid:\t 0x1\n"
+        f"\tsm lid:\t\t 0x1\n\tstate:\t\t {state}\n\tphys state:\t 5: LinkUp\n"
+        f"\trate:\t\t {rate}\n\tlink_layer:\t {layer}\n\n"
     )
 
 
@@ -199,7 +201,9 @@ def test_list_of_host_names_and_guids_is_read() -> None:
 
 @given(st.integers(1, 4), st.floats(0, 1))
 def test_a_cut_inside_an_adapter_is_said(count: int, share: float) -> None:
-    """Cut within any adapter: every whole one is as before, the broken one has no rate that may be 40 of 400, and it is said."""
+    """Cut within any adapter: every whole one is as before, the broken one has no rate that may be 40 of 400,
+    and it is said.
+    """
     blocks = [block(f"mlx5_{n}", 400) for n in range(count)]
     text = "".join(blocks)
     cut = text[: int(share * len(text))]

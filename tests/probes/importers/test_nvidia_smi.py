@@ -90,7 +90,10 @@ class TestQuery:
     def test_names_memory_and_fabric(self) -> None:
         """A ready fabric gives UUID and clique; the PCI address is written as the kernel does."""
         uuid = "12345678-1234-1234-1234-123456789abc"
-        header = "index, name, uuid, pci.bus_id, memory.total [MiB], fabric.state, fabric.status, fabric.clusterUuid, fabric.cliqueId\n"
+        header = (
+            "index, name, uuid, pci.bus_id, memory.total [MiB], "
+            "fabric.state, fabric.status, fabric.clusterUuid, fabric.cliqueId\n"
+        )
         host = read(
             header
             + f"0, NVIDIA GB200, GPU-1, 00000008:06:00.0, 189471 MiB, Completed, Success, {uuid}, 32766\n"

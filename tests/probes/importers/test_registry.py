@@ -1,4 +1,4 @@
-"""The registry of importers: what is found, in which order it is tried, and what is said of a file that nobody knows."""
+"""The registry of importers: what is found, in which order, and what is said of a file that nobody knows."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ RECORDINGS = SHARED / "data/topology"
 
 
 def test_every_module_is_an_importer() -> None:
-    """Each has both functions, and helpers (with an underscore) are not tried."""
+    """Each has both functions, and helpers (without `recognise`) are not tried."""
     found = importers.importers()
     assert [module.__name__ for module in found] == sorted(module.__name__ for module in found)
     assert {topo_m, nvidia_smi} <= set(found)
@@ -60,7 +60,9 @@ def test_unknown_content(content: bytes, part: str) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """A readable one, a missing one, a directory, and one of more bytes than are read: without waiting for them."""
+    """A readable one, a missing one, a directory, and one of more bytes than are read: without waiting for
+    them.
+    """
     paste = tmp_path / "topo.txt"
     paste.write_bytes(MATRIX)
     assert len(importers.read_file(paste)) == 1

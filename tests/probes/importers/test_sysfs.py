@@ -22,7 +22,10 @@ ARCHIVE = packed(FILES, LINKS)
 
 @pytest.mark.parametrize("compression", ["", "gz"])
 def test_archive_tells_what_the_machine_tells(tmp_path: Path, compression: str) -> None:
-    """The same adapters from a directory as from a .tar or .tar.gz of it; an archive is imported, not read."""
+    """The same adapters from a directory as from a .tar or .tar.gz of it.
+
+    An archive is imported, not read.
+    """
     content = packed(FILES, LINKS, compression)
     assert sysfs.recognise(content, "host.tar.gz")
     (facts,) = sysfs.read(content, "host.tar.gz")
@@ -102,7 +105,7 @@ def test_bomb_is_refused_quickly() -> None:
 
 def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members are counted."""
-    monkeypatch.setattr("probes.host.sysfs_tree.LARGEST_MEMBERS", 5)
+    monkeypatch.setattr("probes.host.archive.LARGEST_MEMBERS", 5)
     with pytest.raises(BadInput, match="more than 5 files"):
         sysfs.read(ARCHIVE, "x.tar.gz")
 

@@ -1,89 +1,21 @@
-"""From facts to one machine: merging sources and hosts, what is asked for when a number is missing, and what each rate rests on."""
+"""From facts of one host to one machine: merging sources, what is asked for, what each rate rests on."""
 
 import json
 from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planner.base import BadInput
-from planner.topology import Topology, topology_from_dict
-from probes.base.facts import FabricFacts, Facts, GpuFact, HostFacts, MeasureFacts, NicFact, PortFact, Sample
+from planner.topology import topology_from_dict
+from probes.base.facts import MeasureFacts, NicFact, Sample
 from probes.importers.registry import read_facts, read_file
-from probes.machine.assemble import Hints, Imported, assemble
-from probes.machine.gpu_names import GPUS, links_of_gpu, named_gpu, payload_bytes_per_s
+from probes.machine.assemble import assemble
+from probes.machine.hints import Hints
 from tests.places import SHARED
+from tests.probes.machine.told import H100, HINTS, matrix, named, ports, said, topology
 
 RECORDINGS = SHARED / "data/topology"
-H100 = "NVIDIA H100 80GB HBM3"
-HINTS = Hints(gpu="H100-SXM", nic_bytes_per_s=50e9)
-UUID = "12345678-1234-1234-1234-1234567890ab.1"
-
-
-def matrix(
-    gpus: int = 8, label: str = "NV18", host: str | None = None, source: str = "topo.txt", legend: bool = True
-) -> HostFacts:
-    """A host as `topo -m` shows it: one NIC beside each GPU, two sockets."""
-    near = {
-        (i, j): "PIX" if i == j else "NODE" if (i < gpus / 2) == (j < gpus / 2) else "SYS"
-        for i in range(gpus)
-        for j in range(gpus)
-    }
-    return HostFacts(
-        source,
-        "topo-m",
-        "imported",
-        host,
-        tuple(
-            GpuFact(i, numa=int(i >= gpus / 2), nvlinks=int(label[2:]) if label[:2] == "NV" else 0)
-            for i in range(gpus)
-        ),
-        tuple(NicFact(f"NIC{i}", f"mlx5_{i}" if legend else None) for i in range(gpus)),
-        dict.fromkeys(combinations(range(gpus), 2), label),
-        near,
-        "switch" if label[:2] == "NV" else "none",
-        (tuple(range(gpus)),) if label[:2] == "NV" else tuple((i,) for i in range(gpus)),
-    )
-
-
-def named(gpus: int = 8, name: str = H100, host: str | None = None, first: int = 0) -> HostFacts:
-    """A host as `nvidia-smi -L` shows it."""
-    return HostFacts(
-        "list.txt",
-        "nvidia-smi-list",
-        "imported",
-        host,
-        tuple(GpuFact(i, name, f"GPU-{first + i}") for i in range(gpus)),
-    )
-
-
-def ports(
-    nics: int = 8,
-    rate: float = 50e9,
-    host: str | None = None,
-    down: tuple[int, ...] = (),
-    source: str = "ibstat.txt",
-) -> HostFacts:
-    """A host as `ibstat` shows it, in its order: mlx5_0, mlx5_1, mlx5_10, mlx5_2."""
-    order = sorted(range(nics), key=str)
-    return HostFacts(
-        source,
-        "ibstat",
-        "imported",
-        host,
-        nics=tuple(NicFact(f"mlx5_{i}", rate_bytes_per_s=rate, up=i not in down) for i in order),
-    )
-
-
-def said(found: Imported) -> str:
-    return " | ".join((*found.unknown, *found.warnings))
-
-
-def topology(found: Imported) -> Topology:
-    assert found.topology is not None, said(found)
-    return found.topology
 
 
 class TestOneHost:
@@ -108,7 +40,9 @@ class TestOneHost:
         assert "taken as one host" in said(found)
 
     def test_every_rate_names_what_it_rests_on(self) -> None:
-        """Links counted in the matrix at the rate of a data sheet are 'preset', the NIC is 'imported', the stated one 'assumed'."""
+        """Links counted in the matrix at the rate of a data sheet are 'preset', the NIC is 'imported', the
+        stated one 'assumed'.
+        """
         (node,) = topology(assemble([matrix(), named(), ports()])).nodes
         assert node.nvlink.islands[0].rates[0].bytes_per_s == 450e9
         assert (node.nvlink.islands[0].rates[0].evidence.kind, node.nics[0].rate.evidence.kind) == (
@@ -235,167 +169,6 @@ class TestOneHost:
         assert node.pcie.switches[0].uplink.evidence.kind == "assumed"
 
 
-class TestSeveralHosts:
-    def test_names_make_nodes(self) -> None:
-        """Facts of one name are one host; two names are two nodes."""
-        facts = [
-            fact
-            for host, first in (("n1", 0), ("n2", 8))
-            for fact in (matrix(host=host), named(host=host, first=first), ports(host=host))
-        ]
-        found = assemble(facts)
-        assert found.hosts == ("n1", "n2")
-        assert found.nvlink_domains == (tuple(range(8)), tuple(range(8, 16)))
-        assert topology(found).gpu_count == 16
-        assert found.affinity[9] == ("NIC1",)
-        assert "taken as flat" in said(found)
-
-    def test_two_unnamed_files_alike_are_one_host_and_said(self) -> None:
-        """Never two nodes in silence; --nodes says it."""
-        twice = [matrix(source="a.txt"), matrix(source="b.txt")]
-        once = assemble(twice, HINTS)
-        assert once.gpus == 8
-        assert any("--nodes 2" in sentence for sentence in once.unknown)
-        stated = assemble(twice, replace(HINTS, nodes=2))
-        assert stated.gpus == 16
-        assert not any("--nodes" in sentence for sentence in stated.unknown)
-
-    def test_two_unnamed_files_that_differ_are_two_hosts_and_said(self) -> None:
-        """They cannot be one matrix; that they are two hosts is still an assumption."""
-        found = assemble([matrix(source="a.txt"), matrix(4, source="b.txt")], HINTS)
-        assert found.gpus == 12
-        assert any("taken as two hosts" in sentence for sentence in found.unknown)
-
-    def test_localhost_is_no_name(self) -> None:
-        """Two hosts that call themselves localhost are told apart by their GPUs."""
-        one, other = (replace(named(host="localhost", first=first), kind=f"nvml{first}") for first in (0, 8))
-        assert assemble([one, other]).gpus == 16
-
-    def test_one_name_for_two_hosts_is_said(self) -> None:
-        """The UUIDs differ, so these are two hosts whatever they are called."""
-        found = assemble([named(host="node", first=0), named(host="node", first=8)])
-        assert found.gpus == 16
-        assert "other UUIDs" in said(found)
-
-    def test_one_gpu_on_two_hosts_is_said(self) -> None:
-        """The same UUID under two names is counted twice, and that is told."""
-        assert "counted twice" in said(assemble([named(host="n1"), named(host="n2")]))
-
-    def test_unnamed_part_joins_the_only_host_or_none(self) -> None:
-        """An ibstat without a name belongs to the one host there is; with two hosts it is not used."""
-        assert (
-            topology(assemble([matrix(host="n1"), named(host="n1"), ports()]))
-            .nodes[0]
-            .nics[0]
-            .rate.bytes_per_s
-            == 50e9
-        )
-        found = assemble([matrix(host="n1"), matrix(host="n2"), ports()], Hints(gpu="H100"))
-        assert found.nics == 16
-        assert any("not used" in sentence for sentence in found.unknown)
-
-    def test_fabric_of_the_gpus_joins_hosts(self) -> None:
-        """Eight trays of one fabric are one domain of 32; without a common key they are eight."""
-        trays = [matrix(4, host=f"t{n}") for n in range(8)]
-        joined = [replace(tray, gpus=tuple(replace(gpu, fabric=UUID) for gpu in tray.gpus)) for tray in trays]
-        found = assemble(joined, replace(HINTS, gpu="GB200"))
-        assert found.nvlink_domains == (tuple(range(32)),)
-        assert topology(found).domain_count == 1
-        assert len(assemble(trays, HINTS).nvlink_domains) == 8
-
-    def test_stated_number_must_fit_the_sources(self) -> None:
-        """Two hosts are described, four are stated: which are they?"""
-        with pytest.raises(BadInput, match="--nodes 4"):
-            assemble([matrix(host="n1"), matrix(host="n2")], replace(HINTS, nodes=4))
-
-
-def rails(hosts: list[str], uplinks: int, host_rate: float = 50e9) -> FabricFacts:
-    """Eight leaves, one for each NIC of every host."""
-    cables = tuple(
-        PortFact(host, f"mlx5_{nic}", f"leaf{nic}", host_rate) for host in hosts for nic in range(8)
-    )
-    pairs = {(f"leaf{nic}", "spine"): uplinks for nic in range(8)}
-    return FabricFacts(
-        "ibnet.txt",
-        "ibnetdiscover",
-        "imported",
-        cables,
-        pairs,
-        {pair: count * 50e9 for pair, count in pairs.items()},
-    )
-
-
-class TestFabric:
-    def hosts(self, count: int) -> list[Facts]:
-        return [matrix(host=f"n{number}") for number in range(count)]
-
-    def test_rails_and_oversubscription(self) -> None:
-        """NIC i of every host is on leaf i; four hosts over two uplinks are 2 : 1."""
-        fabric = topology(assemble([*self.hosts(4), rails([f"n{n}" for n in range(4)], 2)], HINTS)).fabric
-        assert (fabric.kind, fabric.nodes_per_leaf, fabric.oversubscription, fabric.evidence.kind) == (
-            "rail",
-            4,
-            2.0,
-            "imported",
-        )
-
-    def test_leaf_by_leaf_order_of_hosts(self) -> None:
-        """The planner counts consecutive hosts, so the ranks follow the leaves."""
-        cables = tuple(PortFact(f"n{n}", None, f"leaf{n % 2}") for n in range(4))
-        found = assemble(
-            [
-                *self.hosts(4),
-                FabricFacts(
-                    "topology.conf", "slurm", "imported", cables, {("leaf0", "s"): 0, ("leaf1", "s"): 0}
-                ),
-            ],
-            HINTS,
-        )
-        assert found.hosts == ("n0", "n2", "n1", "n3")
-        assert (topology(found).fabric.kind, topology(found).fabric.nodes_per_leaf) == ("leaf-spine", 2)
-        assert "--oversubscription" in said(found)
-        assert topology(found).fabric.evidence.kind == "assumed"
-
-    def test_unequal_leaves_are_said(self) -> None:
-        """1 and 3 hosts cannot be described as so many a leaf."""
-        cables = tuple(PortFact(f"n{n}", None, "leaf0" if n == 0 else "leaf1") for n in range(4))
-        found = assemble([*self.hosts(4), FabricFacts("topology.conf", "slurm", "imported", cables)], HINTS)
-        assert topology(found).fabric.kind == "none"
-        assert "unequal leaves" in said(found)
-
-    def test_one_host_stands_for_the_others(self) -> None:
-        """Leaves are as full as the fabric shows; how many hosts there are is asked."""
-        shown = rails([f"n{n}" for n in range(4)], 4)
-        one = assemble([matrix(host="n0"), shown], HINTS)
-        assert topology(one).fabric.nodes_per_leaf == 4
-        assert "--nodes 4" in said(one)
-        four = topology(assemble([matrix(host="n0"), shown], replace(HINTS, nodes=4)))
-        assert (four.node_count, four.fabric.kind, four.fabric.nodes_per_leaf) == (4, "rail", 4)
-
-    def test_fabric_of_other_hosts_is_not_used(self) -> None:
-        """No cable of the host by name or GUID: said, and nothing is taken from it. A GUID joins a host without a name."""
-        stranger = rails(["x1", "x2"], 2)
-        found = assemble([matrix(), stranger], HINTS)
-        assert topology(found).fabric.kind == "none"
-        assert "no cable of" in said(found)
-        host = replace(
-            matrix(), nics=tuple(replace(nic, guid=f"{i + 1:016x}") for i, nic in enumerate(matrix().nics))
-        )
-        joined = replace(
-            stranger,
-            ports=tuple(
-                replace(port, guid=f"{i % 8 + 1:016x}") if port.host == "x1" else port
-                for i, port in enumerate(stranger.ports)
-            ),
-        )
-        assert topology(assemble([host, joined], HINTS)).fabric.kind == "rail"
-
-    def test_stated_oversubscription_is_an_assumption(self) -> None:
-        """Without a fabric source it holds for every host's own uplink."""
-        fabric = topology(assemble(self.hosts(2), replace(HINTS, oversubscription=4.0))).fabric
-        assert (fabric.oversubscription, fabric.evidence.kind) == (4.0, "assumed")
-
-
 class TestMeasured:
     def sweep(self, bytes_per_s: float, ranks: int = 8) -> MeasureFacts:
         samples = tuple(
@@ -423,17 +196,8 @@ class TestOutput:
         """Exactly these, and plain data all the way; the topology reads back to an equal one."""
         found = assemble([matrix(), named(), ports()])
         data = json.loads(json.dumps(found.to_dict()))
-        assert list(data) == [
-            "gpus",
-            "nvlink_domains",
-            "nics",
-            "affinity",
-            "unknown",
-            "warnings",
-            "hosts",
-            "kinds",
-            "topology",
-        ]
+        keys = "gpus nvlink_domains nics affinity unknown warnings hosts kinds topology"
+        assert list(data) == keys.split()
         assert data["affinity"]["0"] == ["NIC0"]
         assert topology_from_dict(data["topology"]) == found.topology
 
@@ -465,115 +229,6 @@ class TestOutput:
             assemble([ports()])
 
 
-class TestNames:
-    @pytest.mark.parametrize(
-        ("name", "model"),
-        [
-            (H100, "H100-SXM-80GB"),
-            ("H100-SXM", "H100-SXM-80GB"),
-            ("A100-SXM4-80GB", "A100-SXM-80GB"),
-            ("NVIDIA A100-SXM4-40GB", "A100-SXM-40GB"),
-            ("NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"),
-            ("Tesla V100-SXM2-32GB", "V100-SXM2-32GB"),
-            ("NVIDIA H20-3e", "H20-3e-SXM-141GB"),
-            ("NVIDIA GB200", "GB200-186GB"),
-            ("NVIDIA H100 PCIe", None),
-            ("NVIDIA GeForce RTX 4090", None),
-            (None, None),
-        ],
-    )
-    def test_product_names(self, name: str | None, model: str | None) -> None:
-        """A name that is not in the table is no model that looks like it."""
-        links = links_of_gpu(name)
-        assert (links.model if links else None) == model
-
-    def test_table_and_catalogue_agree(self) -> None:
-        """Every model is in the catalogue, under a name that nobody else has, and its short names are written as they are compared."""
-        names = [name for gpu in GPUS for name in gpu.names]
-        assert len(names) == len(set(names))
-        for gpu in GPUS:
-            assert named_gpu(gpu.model) == gpu
-            assert all(links_of_gpu(name) == gpu for name in gpu.names)
-            assert (
-                topology(assemble([matrix(1, "NODE")], Hints(gpu=gpu.model, nic_bytes_per_s=1e9)))
-                .nodes[0]
-                .gpus[0]
-                .name
-                == gpu.model
-            )
-
-    def test_payload_of_printed_speeds(self) -> None:
-        """Unknown speeds are taken as they are."""
-        assert [payload_bytes_per_s(rate) for rate in (26.562e9, 53.125e9, 25.781e9, 25e9, 14.062e9)] == [
-            25e9,
-            50e9,
-            25e9,
-            25e9,
-            14.062e9,
-        ]
-
-
-@st.composite
-def host_facts(draw: st.DrawFn) -> HostFacts:
-    """Partial facts of any kind, with holes anywhere."""
-    gpus, nics = draw(st.integers(0, 5)), draw(st.integers(0, 4))
-    words = st.sampled_from(["NV18", "NV4", "NV1", "PIX", "PXB", "PHB", "NODE", "SYS"])
-    maybe = st.booleans()
-    return HostFacts(
-        draw(st.sampled_from(["a", "b"])),
-        draw(st.sampled_from(["topo-m", "nccl-xml", "sysfs"])),
-        draw(st.sampled_from(["read", "imported"])),
-        draw(st.sampled_from([None, "n1", "n2", "localhost"])),
-        tuple(
-            GpuFact(
-                i,
-                draw(st.sampled_from([None, H100, "NVIDIA X1"])),
-                draw(st.sampled_from([None, f"GPU-{i}"])),
-                numa=draw(st.sampled_from([None, 0, 3])),
-            )
-            for i in range(gpus)
-        ),
-        tuple(
-            NicFact(
-                f"NIC{i}",
-                draw(st.sampled_from([None, f"mlx5_{i}"])),
-                draw(st.sampled_from([None, 25e9, 50e9])),
-                up=draw(maybe),
-            )
-            for i in range(nics)
-        ),
-        {pair: draw(words) for pair in combinations(range(gpus), 2) if draw(maybe)},
-        {
-            (i, j): draw(st.sampled_from(["PIX", "PXB", "PHB", "NODE", "SYS"]))
-            for i in range(gpus)
-            for j in range(nics)
-            if draw(maybe)
-        },
-        draw(st.sampled_from([None, "none", "switch", "mesh", "bridge"])),
-        draw(
-            st.sampled_from([None, tuple((i,) for i in range(gpus)), (tuple(range(gpus)),) if gpus else ()])
-        ),
-    )
-
-
-@given(
-    st.lists(host_facts(), min_size=1, max_size=4),
-    st.sampled_from([Hints(), HINTS, Hints(gpu="GB200", nodes=2, nic_bytes_per_s=1e9)]),
-)
-def test_any_facts_give_a_machine_or_one_line(facts: list[HostFacts], hints: Hints) -> None:
-    """Holes and contradictions: a topology that holds, or a sentence; every GPU is in one domain, no other exception."""
-    try:
-        found = assemble(facts, hints)
-    except BadInput:
-        return
-    assert sorted(gpu for domain in found.nvlink_domains for gpu in domain) == list(range(found.gpus))
-    assert sorted(found.affinity) == list(range(found.gpus))
-    assert found.topology is not None or any("no topology" in sentence for sentence in found.unknown)
-    if found.topology is not None:
-        assert found.topology.gpu_count == found.gpus
-    json.dumps(found.to_dict(), allow_nan=False)
-
-
 @pytest.mark.skipif(
     not RECORDINGS.is_dir(), reason=f"recordings of other machines are not beside this checkout: {RECORDINGS}"
 )
@@ -589,7 +244,9 @@ class TestRecordings:
         assert found.affinity[31] == ("NIC7",)
 
     def test_nearest_nics_of_published_pastes(self) -> None:
-        """Two NICs a pair on DGX A100, none for half of the GPUs of another host, PIX among NODE where NUMA is off. From the index of the recordings."""
+        """Two NICs a pair on DGX A100, none for half of the GPUs of another host, PIX among NODE where NUMA
+        is off. From the index of the recordings.
+        """
         dgx = assemble(read_file(RECORDINGS / "topo_dgxa100_mlx5_header_truncated.txt"))
         assert (dgx.nics, dgx.affinity[0], dgx.affinity[5]) == (
             12,

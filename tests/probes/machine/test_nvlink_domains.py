@@ -4,16 +4,9 @@ from itertools import combinations
 
 import pytest
 
-from probes.machine.nvlink_domains import (
-    Domains,
-    components,
-    domains_from_links,
-    domains_from_paths,
-    fabric_faults,
-    fabric_key,
-    links_of,
-    lost_gpus,
-)
+from probes.machine.nvlink_domains import Domains, components, domains_from_links, links_of, lost_gpus
+from probes.machine.nvlink_fabric import fabric_faults, fabric_key
+from probes.machine.nvlink_labels import domains_from_paths
 
 CUBE = {  # NVLinks of a DGX-1V: each GPU has six
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2,

@@ -1,4 +1,7 @@
-"""A measurement replaces the rates of the links it waited for, and of no others; where that is not clear, it says why."""
+"""A measurement replaces the rates of the links it waited for, and of no others.
+
+Where that is not clear, it says why.
+"""
 
 from dataclasses import replace
 
@@ -7,21 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.base import BadInput
-from planner.topology import Topology
-from planner.topology.topology import (
-    Evidence,
-    Fabric,
-    GpuModel,
-    Island,
-    Nic,
-    Node,
-    NvLink,
-    PairLink,
-    Pcie,
-    PcieSwitch,
-    Rate,
-)
+from planner.base import BadInput, Evidence, GpuModel, Rate
+from planner.topology import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Topology
 from probes.base.facts import MeasureFacts, Sample
 from probes.measure.apply import apply_measurement
 
@@ -180,6 +170,9 @@ SWITCHED = Node(
 )
 
 
+ABOVE_THE_LINE = "measures 500 GB/s on node0/gpu0/nvlink/out, whose rate is 400 GB/s"
+
+
 @pytest.mark.parametrize(
     ("topology", "facts", "says"),
     [
@@ -216,11 +209,7 @@ SWITCHED = Node(
             measurement(60, 4, "aabb"),
             "could have waited for nic or for pcie, which are about as fast in lab",
         ),
-        (
-            machine(node()),
-            measurement(500, 2, "aa"),
-            "measures 500 GB/s on node0/gpu0/nvlink/out, whose rate is 400 GB/s .*not the machine that was measured",
-        ),
+        (machine(node()), measurement(500, 2, "aa"), f"{ABOVE_THE_LINE} .*not the machine that was measured"),
         (
             machine(node(), node(), fabric=LEAVES),
             measurement(12, 4, "aabb"),

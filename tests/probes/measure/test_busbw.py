@@ -8,7 +8,8 @@ from planner.base import BadInput
 from probes.base.facts import MeasureFacts, Sample
 from probes.measure.busbw import COLLECTIVES, Shares, bisection_bytes_per_s, bus_factor, host_shares, rows
 
-# 2 hosts of 8, 16 MB in 200 us: algbw 80 GB/s, busbw 75 GB/s; of the 16 MB each rank sends 7/16 inside and 8/16 between
+# 2 hosts of 8, 16 MB in 200 us: algbw 80 GB/s, busbw 75 GB/s; of the 16 MB each rank sends 7/16 inside and
+# 8/16 between
 SIZE, SECONDS = 16_000_000, 200e-6
 SAMPLE = Sample(SIZE, SECONDS, 80e9, 75e9, 75e9, in_place=False)
 TWO_HOSTS = MeasureFacts(

@@ -1,4 +1,7 @@
-"""The line through a sweep of sizes: exact where the data are, steady against outliers and the bend at small sizes, and no answer where there is none."""
+"""The line through a sweep of sizes: exact where the data are, and no answer where there is none.
+
+Steady against outliers and the bend at small sizes.
+"""
 
 import numpy as np
 import pytest
@@ -27,7 +30,9 @@ def test_a_line_is_found_exactly(alpha: float, bytes_per_s: float) -> None:
 
 
 def test_one_outlier_hardly_moves_the_rate() -> None:
-    """A size that took 30 % longer: plain least squares of relative errors would be off by more than ten times as much."""
+    """A size that took 30 % longer: plain least squares of relative errors would be off by more than ten
+    times as much.
+    """
     seconds = line(20e-6, 50e9)
     seconds[5] *= 1.3
     assert fit(SIZES, seconds, "x").bytes_per_s == pytest.approx(50e9, rel=0.01)
@@ -42,7 +47,9 @@ def test_noise_of_a_few_percent_is_told() -> None:
 
 
 def test_small_sizes_of_another_law_are_left_out() -> None:
-    """Below 8 MB the machine is four times as slow a byte: the rate is that of the large ones, and the fit says from where it holds."""
+    """Below 8 MB the machine is four times as slow a byte: the rate is that of the large ones, and the fit
+    says from where it holds.
+    """
     seconds = [size / 50e9 if size >= 8 << 20 else 4 * size / 50e9 for size in SIZES]
     found = fit(SIZES, seconds, "x")
     assert found.bytes_per_s == pytest.approx(50e9, rel=1e-3)
@@ -78,7 +85,10 @@ def test_no_rate_comes_from_too_little(sizes: list[float], seconds: list[float],
 
 
 def test_the_share_of_the_size_is_what_crossed_the_link() -> None:
-    """Of an all-to-all over two hosts half goes to the other: half the size's rate. In-place rows do not count."""
+    """Of an all-to-all over two hosts half goes to the other: half the size's rate.
+
+    In-place rows do not count.
+    """
     samples = [
         Sample(int(size), seconds, 0, 0, 0, in_place=False)
         for size, seconds in zip(SIZES, line(0, 100e9), strict=True)
@@ -92,7 +102,7 @@ def test_it_reads_as_a_sentence() -> None:
     """Rate, start-up, sizes and errors; and the seconds it predicts."""
     found = Fit(20e-6, 50e9, 0.012, 0.02, 6, 2, 8 << 20, 1 << 28)
     assert (
-        found.text
-        == "50 GB/s after 20 us, 6 sizes of 8.39 MB to 268 MB, mean error 1.2%, 2.0% for a size that was left out"
+        found.text == "50 GB/s after 20 us, 6 sizes of 8.39 MB to 268 MB, mean error 1.2%, "
+        "2.0% for a size that was left out"
     )
     assert found.seconds(50e9) == pytest.approx(1.00002)

@@ -1,4 +1,4 @@
-"""Asking NVML in a child process: it may hang, crash, or say no, and we do neither hang nor lose what was answered."""
+"""Asking NVML in a child process: it may hang, crash, or say no; we neither hang nor lose its answers."""
 
 import time
 
@@ -47,7 +47,10 @@ def test_pairs_that_hang(read_nvml: ReadNvml) -> None:
     facts = read_nvml(bare("NVIDIA L40S", 2) | {"pair.0.1.ancestor": "hang"}, timeout_seconds=2)
     assert (len(facts.gpus), dict(facts.gpu_paths)) == (2, {})
     assert facts.warnings == (
-        "NVML did not answer within 2 s at pairs of GPUs: PCIe distances and peer access between GPUs are not known",
+        (
+            "NVML did not answer within 2 s at pairs of GPUs: "
+            "PCIe distances and peer access between GPUs are not known"
+        ),
     )
 
 

@@ -4,16 +4,25 @@ import pytest
 
 from probes.nvml.decode import decode_fabric, decode_health
 
+NO_PARTITION = "no partition of the NVLink fabric is assigned"
+
 
 @pytest.mark.parametrize(
     ("mask", "told"),
     [
-        (0x0, ()), (0xAA, ()), (0xA1AA, ("no partition of the NVLink fabric is assigned", "the NVLink fabric manager is not connected")), (0x51AA, ()),
-        (0xA6, ("an NVLink route is being recovered",)), (0x5AA, ("the NVLink fabric is configured wrongly (too few NVLinks)",)),
+        (0x0, ()),
+        (0xAA, ()),
+        (0xA1AA, (NO_PARTITION, "the NVLink fabric manager is not connected")),
+        (0x51AA, ()),
+        (0xA6, ("an NVLink route is being recovered",)),
+        (0x5AA, ("the NVLink fabric is configured wrongly (too few NVLinks)",)),
     ],
-)  # fmt: skip
+)
 def test_health_masks(mask: int, told: tuple[str, ...]) -> None:
-    """0xaa is all false; 2 in the fields for partition and fabric manager is bad; 1 in the configuration field is good."""
+    """0xaa is all false; 2 in the fields for partition and fabric manager is bad.
+
+    1 in the configuration field is good.
+    """
     assert decode_health(mask) == told
 
 

@@ -41,7 +41,9 @@ OPEN_MPI = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
     ],
 )
 def test_launchers(environment: dict[str, str], launch: Launch | None) -> None:
-    """That of torchrun counts before that of srun, which may have started it; half a set of variables is no launch."""
+    """That of torchrun counts before that of srun, which may have started it; half a set of variables is no
+    launch.
+    """
     assert launch_of(environment) == launch
 
 

@@ -49,7 +49,10 @@ def test_nothing_that_points_home_is_left() -> None:
 
 
 def test_pseudonyms_are_the_same_everywhere() -> None:
-    """In every file: a rack stays one rack, a value in a sentence stays that of its field; the result is a valid record."""
+    """In every file: a rack stays one rack, a value in a sentence stays that of its field.
+
+    The result is a valid record.
+    """
     one, other = anonymise(full()), anonymise(record(8, "gpu-b"))
     assert one == anonymise(full())
     assert {gpu.fabric for found in (one, other) for gpu in found.host.gpus} == {one.host.gpus[0].fabric}

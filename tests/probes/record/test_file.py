@@ -43,7 +43,10 @@ def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_the_name_is_safe() -> None:
-    """Whatever a host is called, the file lies in the folder; without a machine the name is the host's alone."""
+    """Whatever a host is called, the file lies in the folder.
+
+    Without a machine the name is the host's alone.
+    """
     assert record_name(record(7, "../../etc/cron d", machine=None)) == "moeplan-probe-.._.._etc_cron_d.json"
 
 

@@ -66,10 +66,8 @@ def test_the_same_host_twice() -> None:
     for order in ((TAKEN, LATER), (LATER, TAKEN)):
         (host,) = merge_records(files(*(record(7, taken=taken) for taken in order)))
         assert host.source.endswith(LATER)
-        assert (
-            host.warnings[0]
-            == f"0.json and 1.json are both of node7: the later one, {order.index(LATER)}.json of {LATER}, is used"
-        )
+        later = f"{order.index(LATER)}.json of {LATER}"
+        assert host.warnings[0] == f"0.json and 1.json are both of node7: the later one, {later}, is used"
 
 
 def test_a_host_probed_again_after_a_reboot() -> None:
@@ -98,7 +96,8 @@ def test_a_host_that_did_not_report() -> None:
         for number in (0, 1, 3)
     ]
     assert merge_records(files(*launched))[0].unknown[0] == (
-        "node 2 of 4 that were started has no probe file (there are those of node0, node1, node3): the cluster is larger"
+        "node 2 of 4 that were started has no probe file (there are those of node0, node1, node3): "
+        "the cluster is larger"
     )
 
 

@@ -1,4 +1,7 @@
-"""Recording a Hugging Face model: the ids in the trace are those that the model's forward used, in every family; what cannot be recorded says so."""
+"""Recording a Hugging Face model: the ids in the trace are those that the model's forward used.
+
+In every family; what cannot be recorded says so.
+"""
 
 import json
 from pathlib import Path
@@ -15,11 +18,11 @@ from planner.load import read_load
 from planner.model import find_model, spec_from_config
 from probes.routing.hf_model import encode_all, load_model
 from probes.routing.hooks import experts_of, record_routing
-from probes.routing.prompts import cut, read_prompts
+from probes.routing.prompts import cut
 from probes.routing.trace import RoutingTrace, check_ids, check_room, write_trace
+from tests.probes.routing.toy import TEXT
 from tests.probes.tiny_moe import CONFIGS, MOE_LAYERS, make_model, save_model, save_tokenizer, transformers
 
-TEXT = "The quick brown fox jumps over the lazy dog.\nA second line, and some more words to choose experts for: 0123456789.\n"
 SEQUENCES = ([1, 2, 3, 4, 5, 6, 7], [250, 9, 17, 9, 88], list(range(40, 70)))
 
 
@@ -69,7 +72,9 @@ def refused(*arguments: object) -> str:
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_ids_are_those_the_model_chose(kind: str) -> None:
-    """In each family, of every token and layer: the top-k that follows from the logits the model returns, and not the same for all tokens."""
+    """In each family, of every token and layer: the top-k that follows from the logits the model returns, and
+    not the same for all tokens.
+    """
     module, trace = recorded(kind)
     assert trace.model.moe_layer_ids == MOE_LAYERS[kind]
     assert trace.sequence_lengths == (7, 5, 30)
@@ -84,7 +89,9 @@ def test_ids_are_those_the_model_chose(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_recorded_ids_make_the_experts_output(kind: str) -> None:
-    """Another expert in a token's place changes the model's output, so the ids that are recorded are the ones that compute it."""
+    """Another expert in a token's place changes the model's output, so the ids that are recorded are the ones
+    that compute it.
+    """
     import torch
 
     module, trace = recorded(kind)
@@ -121,29 +128,17 @@ def test_hooks_are_removed() -> None:
 
 
 def test_command_writes_what_load_show_reads(mixtral: Path, tmp_path: Path) -> None:
-    """From the folder of a model and a text to a trace, to the load of each sequence: tokens x top_k assignments in every layer."""
+    """From the folder of a model and a text to a trace, to the load of each sequence: tokens x top_k
+    assignments in every layer.
+    """
     (tmp_path / "text.txt").write_text(TEXT)
-    found = moeplan(
-        "record",
-        "--model-path",
-        mixtral,
-        "--bytes",
-        "--text",
-        tmp_path / "text.txt",
-        "--sequence-characters",
-        40,
-        "-o",
-        tmp_path / "t.npz",
-        "--json",
-    )
+    read = ("--text", tmp_path / "text.txt", "--sequence-characters", 40)
+    written = ("-o", tmp_path / "t.npz", "--json")
+    found = moeplan("record", "--model-path", mixtral, "--bytes", *read, *written)
     assert found.exit_code == 0, found.output
     told = json.loads(found.output)
-    assert (told["tokens"], told["layers"], told["top_k"], told["phase"]) == (
-        len(TEXT),
-        [0, 1, 2],
-        2,
-        "prefill",
-    )
+    assert (told["tokens"], told["phase"]) == (len(TEXT), "prefill")
+    assert (told["layers"], told["top_k"]) == ([0, 1, 2], 2)
     assert "bytes of the text" in told["notes"][0]
     shown = moeplan("load", "show", tmp_path / "t.npz", "--model", mixtral / "config.json", "--json")
     assert shown.exit_code == 0, shown.output
@@ -160,19 +155,8 @@ def test_same_text_gives_the_same_bytes(mixtral: Path, tmp_path: Path) -> None:
     """Two runs, one file."""
     (tmp_path / "text.txt").write_text(TEXT)
     for name in ("a.npz", "b.npz"):
-        assert (
-            moeplan(
-                "record",
-                "--model-path",
-                mixtral,
-                "--bytes",
-                "--text",
-                tmp_path / "text.txt",
-                "-o",
-                tmp_path / name,
-            ).exit_code
-            == 0
-        )
+        files = ("--text", tmp_path / "text.txt", "-o", tmp_path / name)
+        assert moeplan("record", "--model-path", mixtral, "--bytes", *files).exit_code == 0
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
@@ -193,25 +177,16 @@ def test_model_of_qwen3_that_transformers_wrote_is_read(tmp_path: Path) -> None:
 def test_folder_without_a_tokenizer(mixtral: Path, tmp_path: Path) -> None:
     """Names the way out."""
     (tmp_path / "text.txt").write_text(TEXT)
-    assert "--bytes" in refused(
-        "record", "--model-path", mixtral, "--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz"
-    )
+    files = ("--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz")
+    assert "--bytes" in refused("record", "--model-path", mixtral, *files)
     assert not (tmp_path / "t.npz").exists()
 
 
 def test_sequence_longer_than_the_model_takes(mixtral: Path, tmp_path: Path) -> None:
     """128 positions, 129 bytes."""
     (tmp_path / "text.txt").write_text("x" * 129)
-    line = refused(
-        "record",
-        "--model-path",
-        mixtral,
-        "--bytes",
-        "--text",
-        tmp_path / "text.txt",
-        "-o",
-        tmp_path / "t.npz",
-    )
+    files = ("--text", tmp_path / "text.txt", "-o", tmp_path / "t.npz")
+    line = refused("record", "--model-path", mixtral, "--bytes", *files)
     assert "129 tokens" in line
     assert "--sequence-characters" in line
 
@@ -224,9 +199,8 @@ def test_missing_weight(tmp_path: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     del tensors["model.layers.1.self_attn.q_proj.weight"]
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(
-        BadInput, match=r"1 weights are missing, the first is model\.layers\.1\.self_attn\.q_proj\.weight"
-    ):
+    missing = r"1 weights are missing, the first is model\.layers\.1\.self_attn\.q_proj\.weight"
+    with pytest.raises(BadInput, match=missing):
         load_model(str(folder), "cpu", as_bytes=True)
 
 
@@ -344,32 +318,6 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     _, trace = recorded("olmoe")
     with pytest.raises(BadInput, match="cannot be written"):
         write_trace(trace, tmp_path / "absent" / "t.npz")
-
-
-def test_prompts_of_json_lines(tmp_path: Path) -> None:
-    """A text, or a mapping with 'prompt' or 'text'; blank lines do not count; the first N where N is given."""
-    file = tmp_path / "p.jsonl"
-    file.write_text('"one"\n\n{"prompt": "two\\nlines", "id": 3}\n{"text": "three"}\n')
-    assert read_prompts(file) == ("one", "two\nlines", "three")
-    assert read_prompts(file, most=1) == ("one",)
-    file.write_text('"one"\n{"messages": []}\n')
-    with pytest.raises(BadInput, match="line 2 is no prompt"):
-        read_prompts(file)
-
-
-def test_cut_loses_nothing() -> None:
-    """Pieces join to the text again, none is too long, and a word longer than a piece is cut."""
-    for characters in (1, 7, 40, 500):
-        pieces = cut(TEXT, characters)
-        assert "".join(pieces) == TEXT
-        assert max(map(len, pieces)) <= characters
-
-
-def test_text_of_white_space(tmp_path: Path) -> None:
-    """Nothing to route."""
-    (tmp_path / "t.txt").write_text(" \n\n ")
-    with pytest.raises(BadInput, match="white space only"):
-        read_prompts(tmp_path / "t.txt")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,15 @@ import pytest
 from planner.base import BadInput
 from planner.topology import read_topology
 from probes.base.facts import MeasureFacts, Sample
-from probes.machine.assemble import Hints
+from probes.machine.hints import Hints
 from probes.measure.file import Measurement, write_measurement
 from probes.survey.from_files import find, import_files, parse_nic
 
 PAIR = (
-    "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\tPIX\tSYS\t0-31\t0\nGPU1\tNV18\t X \tSYS\tPIX\t32-63\t1\n"
-    "NIC0\tPIX\tSYS\t X \tSYS\t\t\nNIC1\tSYS\tPIX\tSYS\t X \t\t\n\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n"
+    "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X "
+    "\tNV18\tPIX\tSYS\t0-31\t0\nGPU1\tNV18\t X \tSYS\tPIX\t32-63\t1\n"
+    "NIC0\tPIX\tSYS\t X \tSYS\t\t\nNIC1\tSYS\tPIX\tSYS\t X \t\t\n\nLegend:\n\n  X    = Self\n\nNIC "
+    "Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n"
 )
 
 

@@ -1,4 +1,7 @@
-"""From live probes of several hosts to one cluster: NVML and sysfs of each host, its file, the merge, and the machine that is planned for."""
+"""From live probes of several hosts to one cluster.
+
+NVML and sysfs of each host, its file, the merge, and the machine that is planned for.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,7 +70,9 @@ def test_two_partitions_of_one_rack(cluster: Probe) -> None:
 
 @pytest.mark.parametrize(("trays", "count"), [(2, 4), (1, 4), (1, 1)])
 def test_no_topology_while_the_fabric_is_not_ready(cluster: Probe, trays: int, count: int) -> None:
-    """Neither machines of four GPUs nor of one are made of trays whose fabric is still coming up; the reason is said."""
+    """Neither machines of four GPUs nor of one are made of trays whose fabric is still coming up; the reason
+    is said.
+    """
     found = cluster([tray(host, state=2) | {"count": count} for host in range(trays)])
     assert (found.gpus, found.topology) == (trays * count, None)
     assert any("NVLink fabric not ready: state IN_PROGRESS" in text for text in found.unknown)

@@ -20,12 +20,22 @@ def launch(rank: int, world: int = 3, run: str | None = "17") -> Launch:
 @pytest.mark.parametrize(
     ("local", "visible", "uuid"),
     [
-        (2, None, "GPU-b"), (1, "3,2", "GPU-b"), (3, "2", "GPU-b"), (0, "GPU-c", "GPU-c"), (0, "GPU-b,GPU-c", "GPU-b"),
-        (1, "GPU-aa,GPU-b", "GPU-b"), (0, "GPU-aa,GPU-b", None), (4, None, None), (0, "9", None), (0, "MIG-x", None),
+        (2, None, "GPU-b"),
+        (1, "3,2", "GPU-b"),
+        (3, "2", "GPU-b"),
+        (0, "GPU-c", "GPU-c"),
+        (0, "GPU-b,GPU-c", "GPU-b"),
+        (1, "GPU-aa,GPU-b", "GPU-b"),
+        (0, "GPU-aa,GPU-b", None),
+        (4, None, None),
+        (0, "9", None),
+        (0, "MIG-x", None),
     ],
-)  # fmt: skip
+)
 def test_the_gpu_of_a_rank(local: int, visible: str | None, uuid: str | None) -> None:
-    """The one of its number among the visible ones, by index or UUID; its only one; none where that is ambiguous or unknown."""
+    """The one of its number among the visible ones, by index or UUID; its only one; none where that is
+    ambiguous or unknown.
+    """
     assert _own_uuid(local, visible, UUIDS) == uuid
 
 

@@ -1,4 +1,7 @@
-"""The whole chain on two hosts made of network namespaces: probe and measure on both, merge, solve, emit, check."""
+"""The whole chain on two hosts made of network namespaces.
+
+Probe and measure on both, merge, solve, emit, check.
+"""
 
 import json
 import sys
@@ -18,7 +21,8 @@ PROBE = """
 import os, socket, sys
 folder = sys.argv[1]
 os.environ["FAKE_NVML_PROFILE"] = f"{folder}/{socket.gethostname()}.profile"
-flags = ["--measure", "--smallest", "1 MB", "--largest", "4 MB", "--sysfs-root", f"{folder}/{socket.gethostname()}", "--record", folder]
+flags = ["--measure", "--smallest", "1 MB", "--largest", "4 MB", "--record", folder]
+flags += ["--sysfs-root", f"{folder}/{socket.gethostname()}"]
 from planner.cli import main
 main(["probe", *flags])
 """
@@ -47,7 +51,9 @@ def run(*arguments: str | Path) -> str:
 
 @pytest.mark.skipif(unavailable() is not None, reason=f"no emulated cluster here: {unavailable()}")
 def test_probe_measure_merge_solve_emit(nvml_libraries: Path, tmp_path: Path) -> None:
-    """Four ranks on two hosts: the merged machine is right, the rate between hosts is the shaped one, and a plan for it can be loaded."""
+    """Four ranks on two hosts: the merged machine is right, the rate between hosts is the shaped one, and a
+    plan for it can be loaded.
+    """
     pytest.importorskip("torch", reason="measuring between hosts needs torch")
     for number in range(2):
         make_host(tmp_path, number)

@@ -16,7 +16,10 @@ SLOPE_TOKENS = 2000
 
 
 class Evidence(Protocol):
-    """Messages per token are linear in the shares of any one expert, so a slope is an exact price for changing that expert alone."""
+    """Messages per token are linear in the shares of any one expert.
+
+    So a slope is an exact price for changing that expert alone.
+    """
 
     work: int  # numbers looked at for one table of slopes
     rugged: bool  # whether experts' prices depend on each other, so that descents end in local optima
@@ -33,7 +36,8 @@ class Evidence(Protocol):
 class Traced:
     """Tokens with their experts: a token sends one message to a place, however many of its experts are there.
 
-    Slopes, which only say what is worth a check, look at `SLOPE_TOKENS` tokens at most; values and changes look at all.
+    Slopes, which only say what is worth a check, look at `SLOPE_TOKENS` tokens at most; values and changes
+    look at all.
     """
 
     rugged = True
@@ -51,12 +55,14 @@ class Traced:
         self.work = flat.size * len(weight_X)
 
     def value(self, share_EX: Shares) -> float:
-        return float(
-            (1.0 - self._missed(1 - share_EX, slice(None))).sum(axis=0, dtype=np.float64) @ self._weight_X
-        ) / len(self._experts_TK)
+        reached_X = (1.0 - self._missed(1 - share_EX, slice(None))).sum(axis=0, dtype=np.float64)
+        return float(reached_X @ self._weight_X) / len(self._experts_TK)
 
     def slope_EX(self, share_EX: Shares) -> Loads:
-        """A place is reached because of one expert where all others of the token miss it: prefix times suffix over the token's experts."""
+        """A place is reached because of one expert where all others of the token miss it.
+
+        That is prefix times suffix over the token's experts.
+        """
         tokens, top_k = self._sample_TK.shape
         miss_EX = 1 - share_EX
         others_TKX = np.ones((tokens, top_k, share_EX.shape[1]), dtype=np.float32)

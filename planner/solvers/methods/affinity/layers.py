@@ -1,4 +1,4 @@
-"""From a Problem to what the search takes: places, who reaches them, and what is known of each layer's tokens.
+"""From a Problem to what the search takes: places, who reaches them, what is known of a layer's tokens.
 
 Shapes: G GPUs, N places, W windows, E experts, T tokens, K = top_k.
 """
@@ -9,26 +9,32 @@ from planner.cost import inclusion_E, units
 from planner.load import merge_windows
 from planner.problem import Problem
 from planner.solvers.kernels.packing import Ints
+from planner.solvers.methods.affinity.copies import Layer
 from planner.solvers.methods.affinity.evidence import Counted, Evidence, Traced
 from planner.solvers.methods.affinity.reach import Reach
-from planner.solvers.methods.affinity.search import Layer
 
 MOST_WINDOWS = 4  # of load that places are balanced over
-LARGEST_COPY = 0.75  # of a GPU's even load: an expert keeps as many copies as that takes, for places balance no GPU with a larger one
+# Of a GPU's even load: an expert keeps as many copies as that takes, for places balance no GPU with a larger
+# one
+LARGEST_COPY = 0.75
 MOST_PLACES = 32  # beyond, a layer takes many seconds, and the answer is that of `refine`
 MOST_WORK = 4_000_000  # token x expert x cell: beyond, sources are averaged, then tokens are left out
 
 
 def places(problem: Problem) -> Ints:
-    """place_G: what a message travels to, NVLink domains or nodes; the GPU where there is one node only and messages go to GPUs."""
+    """place_G: what a message travels to, NVLink domains or nodes.
+
+    The GPU where there is one node only and messages go to GPUs.
+    """
     unit_G = units(problem)
     return np.arange(problem.gpus) if unit_G.max() == 0 and problem.workload.transport == "rank" else unit_G
 
 
 def helps(problem: Problem) -> bool:
-    """Whether messages can be saved, and in reasonable time: tokens known to share messages, or a rule that prefers copies at the own place.
+    """Whether messages can be saved, and in reasonable time.
 
-    Not where losses are to be survived: copies go where they save messages, not to every expert.
+    Tokens are known to share messages, or a rule prefers copies at the own place. Not where losses are to be
+    survived: copies go where they save messages, not to every expert.
     """
     transport = problem.workload.transport
     if problem.survive is not None:
@@ -46,10 +52,8 @@ def prefers_own(problem: Problem) -> bool:
 
 
 def reach_of(problem: Problem) -> Reach:
-    gpus_N, near = (
-        np.bincount(places(problem)),
-        prefers_own(problem) and problem.redundant > 0,
-    )  # without replicas nothing can be preferred
+    gpus_N = np.bincount(places(problem))
+    near = prefers_own(problem) and problem.redundant > 0  # without replicas nothing can be preferred
     tokens = 0 if problem.load.trace is None else problem.load.trace.experts_LTK[0].size
     return Reach(gpus_N, near, averaged=not near or tokens * len(gpus_N) ** 2 > MOST_WORK)
 
@@ -61,13 +65,8 @@ def layer_of(problem: Problem, reach: Reach, row: int) -> Layer:
     if not len(counts_WE):
         counts_WE = np.ones((1, problem.model.experts))
     least_E = np.maximum(np.ceil(problem.shares_LE[row] * problem.gpus / LARGEST_COPY), 1).astype(np.int64)
-    return Layer(
-        reach,
-        _evidence(problem, reach, row),
-        counts_WE / counts_WE.sum(axis=1, keepdims=True),
-        reach.gpus_N,
-        least_E,
-    )
+    share_WE = counts_WE / counts_WE.sum(axis=1, keepdims=True)
+    return Layer(reach, _evidence(problem, reach, row), share_WE, reach.gpus_N, least_E)
 
 
 def _evidence(problem: Problem, reach: Reach, row: int) -> Evidence:

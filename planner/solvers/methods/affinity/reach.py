@@ -1,7 +1,9 @@
 """Which place a token's assignment goes to: the replica rule, seen from nodes instead of slots.
 
-A place is what a message goes to: a node, an NVLink domain or a GPU. A cell is a pair (source place, other place), or a place alone where sources are averaged.
-Shapes: N places, X cells, Y figures of load that should be even; `...` is any leading axes. A copy count is the number of slots at a place that hold an expert.
+A place is what a message goes to: a node, an NVLink domain or a GPU. A cell is a pair (source place, other
+place), or a place alone where sources are averaged.
+Shapes: N places, X cells, Y figures of load that should be even; `...` is any leading axes. A copy count is
+the number of slots at a place that hold an expert.
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,12 @@ Shares = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """`near`: a source uses the copies of its own place where there are any, else all copies evenly; without it always all copies evenly.
+    """`near`: a source uses the copies of its own place where there are any, else all copies evenly.
 
-    `averaged`: sources of a place are taken as one average source, N cells instead of N squared. Exact without `near`.
+    Without it always all copies evenly.
+
+    `averaged`: sources of a place are taken as one average source, N cells instead of N squared. Exact
+    without `near`.
     """
 
     gpus_N: Ints
@@ -34,11 +39,9 @@ class Reach:
     @cached_property
     def weight_X(self) -> Shares:
         """Share of the tokens that start where a message of the cell starts."""
-        weight_X = (
-            np.repeat(self.source_N, len(self.gpus_N))[self._away_X]
-            if self._by_source
-            else 1.0 - self.source_N
-        )
+        weight_X = 1.0 - self.source_N
+        if self._by_source:
+            weight_X = np.repeat(self.source_N, len(self.gpus_N))[self._away_X]
         return weight_X.astype(np.float32)
 
     @property
@@ -51,7 +54,7 @@ class Reach:
         return np.flatnonzero(~np.eye(len(self.gpus_N), dtype=bool).ravel())
 
     def share_X(self, copies_N: Ints) -> Shares:
-        """[..., N] copies -> [..., X]: share of an expert's assignments, among those that start elsewhere, that go to each place."""
+        """[..., N] copies -> [..., X]: share of assignments from elsewhere that go to each place."""
         far_N: Shares = (copies_N / copies_N.sum(axis=-1, keepdims=True)).astype(np.float32)
         if not self.near:
             return far_N
@@ -60,13 +63,15 @@ class Reach:
             without = 1.0 - (held_N * self.source_N).sum(axis=-1, keepdims=True)
             share_N: Shares = (far_N * without / (1.0 - self.source_N)).astype(np.float32)
             return share_N
-        share_NN = np.where(
-            held_N[..., :, None], np.float32(0), far_N[..., None, :]
-        )  # who holds a copy sends none away
+        # Who holds a copy sends none away
+        share_NN = np.where(held_N[..., :, None], np.float32(0), far_N[..., None, :])
         return np.ascontiguousarray(share_NN.reshape(*copies_N.shape[:-1], -1)[..., self._away_X])
 
     def served_N(self, copies_N: Ints) -> tuple[Loads, Loads]:
-        """([..., N], [..., N]): share of an expert's assignments that each place serves, and the part of it that starts elsewhere."""
+        """Share of an expert's assignments that each place serves, and the part of it from elsewhere.
+
+        ([..., N], [..., N]).
+        """
         far_N = copies_N / copies_N.sum(axis=-1, keepdims=True)
         if not self.near:
             return far_N, far_N * (1.0 - self.source_N)
@@ -75,9 +80,10 @@ class Reach:
         return held_N * self.source_N + away_N, away_N
 
     def load_Y(self, copies_N: Ints) -> Loads:
-        """[..., N] -> [..., Y]: what each place serves over its even part and, with `near`, how far what comes from elsewhere is from even over places.
+        """[..., N] -> [..., Y]: what each place serves over its even part.
 
-        Scaled so that squares of places of unequal size add up fairly.
+        With `near` also how far what comes from elsewhere is from even over places. Scaled so that squares of
+        places of unequal size add up fairly.
         """
         served_N, away_N = self.served_N(copies_N)
         scale_N = np.sqrt(len(self.gpus_N) / self.source_N)

@@ -1,11 +1,11 @@
-"""From copies at places to slots of GPUs: what each place holds is dealt to its GPUs, then balanced by swaps among them.
+"""From copies at places to slots of GPUs: dealt to the GPUs of each place, then balanced by swaps.
 
 Shapes: L layers, E experts, N places, G GPUs, P slots.
 """
 
 import numpy as np
 
-from planner.solvers.kernels.packing import Ints, Loads
+from planner.solvers.kernels.packing import Ints, Loads, tally
 from planner.solvers.kernels.swaps import balance
 
 MOST_SWAPS = 500  # at a place; dozens are usual
@@ -16,13 +16,14 @@ def copies_at(expert_LP: Ints, place_P: Ints, experts: int) -> Ints:
     """copies_LEN: slots of each place that hold each expert."""
     layers, places = len(expert_LP), int(place_P.max()) + 1
     cell_LP = (np.arange(layers)[:, None] * experts + expert_LP) * places + place_P
-    return np.bincount(cell_LP.ravel(), minlength=layers * experts * places).reshape(layers, experts, places)
+    return tally(cell_LP, layers, experts, places)
 
 
 def seat(copies_LEN: Ints, load_LEN: Loads, away_LEN: Loads, place_G: Ints) -> Ints:
     """expert_LP with these copies at each place, none twice on a GPU.
 
-    `load_LEN`: what each place serves of each expert, in any unit; `away_LEN`: the part of it that comes over the network, which is levelled as well.
+    `load_LEN`: what each place serves of each expert, in any unit; `away_LEN`: the part of it that comes over
+    the network, which is levelled as well.
     """
     layers, _, places = copies_LEN.shape
     slots = int(copies_LEN[0].sum()) // len(place_G)
@@ -32,9 +33,8 @@ def seat(copies_LEN: Ints, load_LEN: Loads, away_LEN: Loads, place_G: Ints) -> I
         copies_LE, load_LE, away_LE = copies_LEN[:, :, place], load_LEN[:, :, place], away_LEN[:, :, place]
         order_LE = np.argsort(-load_LE / np.maximum(copies_LE, 1), axis=1, kind="stable")
         times = np.take_along_axis(copies_LE, order_LE, axis=1).ravel()
-        dealt_LSG = np.repeat(order_LE.ravel(), times).reshape(
-            layers, slots, len(member_G)
-        )  # copies are neighbours: no GPU gets two
+        # Copies are neighbours: no GPU gets two
+        dealt_LSG = np.repeat(order_LE.ravel(), times).reshape(layers, slots, len(member_G))
         seated_LP = balance(load_LE, dealt_LSG.transpose(0, 2, 1).reshape(layers, -1), len(member_G))
         for row in range(layers if len(member_G) > 1 else 0):
             each_2E = np.stack([load_LE[row], away_LE[row]]) / np.maximum(copies_LE[row], 1)
@@ -44,7 +44,10 @@ def seat(copies_LEN: Ints, load_LEN: Loads, away_LEN: Loads, place_G: Ints) -> I
 
 
 def _levelled(expert_P: Ints, each_2E: Loads, gpus: int) -> Ints:
-    """The GPUs of one place after swaps, the best first, that lower the squares of how far GPUs are from the mean, of load and of what comes from away."""
+    """The GPUs of one place after swaps, the best first.
+
+    They lower the squares of how far GPUs are from the mean, of load and of what comes from away.
+    """
     expert_P = expert_P.copy()
     gpu_P = np.repeat(np.arange(gpus), len(expert_P) // gpus)
     mean_2 = each_2E[:, expert_P].sum(axis=1, keepdims=True) / gpus

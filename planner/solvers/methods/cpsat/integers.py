@@ -13,7 +13,10 @@ LARGEST_TOTAL = 1 << 44  # of a layer in whole units; sums stay far inside 64 bi
 
 
 class Answer(NamedTuple):
-    """A placement of one layer, whether no other can be better, and a load of the busiest GPU that no placement beats, in the unit given."""
+    """A placement of one layer, whether no other can be better, and a peak that no placement beats.
+
+    The peak is in the unit given.
+    """
 
     expert_P: npt.NDArray[np.int64]
     proven: bool
@@ -21,7 +24,10 @@ class Answer(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """When to stop. Deterministic seconds are CP-SAT's count of work and reproducible; wall seconds are not."""
+    """When to stop.
+
+    Deterministic seconds are CP-SAT's count of work and reproducible; wall seconds are not.
+    """
 
     deterministic_seconds: float = 20.0
     wall_seconds: float | None = None
@@ -29,7 +35,10 @@ class Effort(NamedTuple):
 
 
 def whole_scale(load_E: npt.NDArray[np.floating], divisor: int) -> tuple[float, bool]:
-    """What to multiply loads by, and whether load / k is then whole for every k that divides `divisor`. If not, rounding down loses less than a unit."""
+    """What to multiply loads by, and whether load / k is then whole for every k that divides `divisor`.
+
+    If not, rounding down loses less than a unit.
+    """
     total = float(load_E.sum())
     if total * divisor < LARGEST_TOTAL and (load_E == np.floor(load_E)).all():
         return float(divisor), True
@@ -41,15 +50,17 @@ def lcm_up_to(largest: int) -> int:
 
 
 def run(model: "cp_model.CpModel", effort: Effort) -> tuple[Any, bool]:
-    """The solver after its run, and whether it holds a solution. One worker, so that deterministic time is deterministic."""
+    """The solver after its run, and whether it holds a solution.
+
+    One worker, so that deterministic time is deterministic.
+    """
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = effort.seed
-    solver.parameters.catch_sigint_signal = (
-        False  # else it would end this one search, and the next would begin
-    )
+    # Else it would end this one search, and the next would begin
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.max_deterministic_time = effort.deterministic_seconds
     if effort.wall_seconds is not None:
         solver.parameters.max_time_in_seconds = max(effort.wall_seconds, 0.01)

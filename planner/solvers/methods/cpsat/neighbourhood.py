@@ -1,4 +1,6 @@
-"""One large layer, improved a few GPUs at a time: CP-SAT packs the replicas of the busiest GPU and some others anew, replica counts fixed.
+"""One large layer, improved a few GPUs at a time: CP-SAT packs the replicas of the busiest and others anew.
+
+Replica counts stay as they are.
 
 Shapes: E experts, G GPUs, Q of them at a time, S slots a GPU, P = G * S.
 """
@@ -6,6 +8,7 @@ Shapes: E experts, G GPUs, Q of them at a time, S slots a GPU, P = G * S.
 import numpy as np
 import numpy.typing as npt
 
+from planner.solvers.kernels.packing import Ints, Loads
 from planner.solvers.methods.cpsat.integers import Effort, run, whole_scale
 
 GPUS_AT_ONCE = 3
@@ -13,33 +16,31 @@ FAILURES = 10  # in a row, then the layer is left
 
 
 def improve(
-    load_E: npt.NDArray[np.float64],
+    load_E: Loads,
     expert_P: npt.NDArray[np.integer],
     gpus: int,
     *,
     goal: float,
     rounds: int = 30,
-    node_G: npt.NDArray[np.int64] | None = None,
+    node_G: Ints | None = None,
     effort: Effort = Effort(0.03),  # noqa: B008 - frozen
-) -> npt.NDArray[np.int64]:
-    """expert_P with a busiest GPU no higher, until it is at `goal` or the rounds end. `effort` is for one round. With `node_G` experts stay on their nodes."""
+) -> Ints:
+    """expert_P with a busiest GPU no higher, until it is at `goal` or the rounds end.
+
+    `effort` is for one round. With `node_G` experts stay on their nodes.
+    """
     drawn = np.random.default_rng(effort.seed)
+    node = np.zeros(gpus, dtype=np.int64) if node_G is None else node_G
     expert_GS = np.array(expert_P, dtype=np.int64).reshape(gpus, -1)
     value_E = load_E / np.maximum(np.bincount(expert_GS.ravel(), minlength=len(load_E)), 1)
     failures = 0
     for _ in range(rounds):
         load_G = value_E[expert_GS].sum(axis=1)
         hot = int(load_G.argmax())
-        others = np.flatnonzero(
-            (np.arange(gpus) != hot) & (True if node_G is None else node_G == node_G[hot])
-        )
+        others = np.flatnonzero((np.arange(gpus) != hot) & (node == node[hot]))
         if load_G[hot] <= goal or failures >= FAILURES or not len(others):
             break
-        others = others[np.argsort(load_G[others], kind="stable")]
-        drawn_others = drawn.permutation(others[1:])[: GPUS_AT_ONCE - 2]
-        some = np.concatenate(
-            [[hot], others[:1], np.sort(drawn_others)]
-        )  # the coldest always, the rest by chance
+        some = _chosen(hot, others[np.argsort(load_G[others], kind="stable")], drawn)
         packed_QS = _pack_anew(value_E, expert_GS[some], goal, effort)
         improved = value_E[packed_QS].sum(axis=1).max() < load_G[hot] * (1 - 1e-9)
         failures = 0 if improved else failures + 1
@@ -48,10 +49,17 @@ def improve(
     return expert_GS.ravel()
 
 
-def _pack_anew(
-    value_E: npt.NDArray[np.float64], expert_QS: npt.NDArray[np.int64], goal: float, effort: Effort
-) -> npt.NDArray[np.int64]:
-    """The same replicas over the same GPUs with the least peak found, no lower than needed; as they were where nothing was found."""
+def _chosen(hot: int, others: Ints, drawn: np.random.Generator) -> Ints:
+    """GPUs to pack anew: the busiest and the coldest always, the rest by chance. `others`: coldest first."""
+    drawn_others = drawn.permutation(others[1:])[: GPUS_AT_ONCE - 2]
+    return np.concatenate([[hot], others[:1], np.sort(drawn_others)])
+
+
+def _pack_anew(value_E: Loads, expert_QS: Ints, goal: float, effort: Effort) -> Ints:
+    """The same replicas over the same GPUs with the least peak found, no lower than needed.
+
+    As they were where nothing was found.
+    """
     from ortools.sat.python import cp_model
 
     rows, slots = expert_QS.shape
@@ -61,9 +69,8 @@ def _pack_anew(
     model = cp_model.CpModel()
     here = [[model.new_bool_var("") for _ in range(rows)] for _ in units]
     now = int(np.floor(value_E[expert_QS] * scale).sum(axis=1).max())
-    peak = model.new_int_var(
-        min(int(goal * scale), now), now, "peak"
-    )  # at the goal it may stop: going on costs time and helps nobody
+    # At the goal it may stop: going on costs time and helps nobody
+    peak = model.new_int_var(min(int(goal * scale), now), now, "peak")
     for index, expert in enumerate(experts):
         model.add(sum(here[index]) == int(copies[index]))
         for row in range(rows):
@@ -75,9 +82,10 @@ def _pack_anew(
     solver, found = run(model, effort)
     if not found:
         return expert_QS
-    return np.array(
-        [
-            [expert for index, expert in enumerate(experts) if solver.boolean_value(here[index][row])]
-            for row in range(rows)
+
+    def packed(row: int) -> list[int]:
+        return [
+            expert for expert, column in zip(experts, here, strict=True) if solver.boolean_value(column[row])
         ]
-    )
+
+    return np.array([packed(row) for row in range(rows)])

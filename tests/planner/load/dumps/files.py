@@ -12,11 +12,12 @@ from planner.model import ModelSpec
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: engines' dumps cannot be written")
 
 MODEL = ModelSpec("small", "test", 3, (1, 2), 4, 2, 8, 8, 8, "bf16", "by hand")  # layer 0 is dense
+COUNTS = [[4, 2, 1, 1], [2, 2, 2, 2]]
 MAP_LP = [[0, 1, 2, 3, 0, 1]] * 3  # six slots: experts 0 and 1 have two each
 
 
 def routed(tokens: int, seed: int = 0, experts: int = 4) -> npt.NDArray[np.int32]:
-    """Ids [token, decoder layer, k] as engines return them: distinct within a token, zeros in the dense layer."""
+    """Ids [token, decoder layer, k] as engines return them: distinct in a token, zeros in the dense layer."""
     random = np.random.default_rng(seed)
     ids_TLK = np.zeros((tokens, 3, 2), dtype=np.int32)
     ids_TLK[:, 1:] = random.permuted(np.tile(np.arange(experts), (tokens, 2, 1)), axis=2)[:, :, :2]
@@ -26,6 +27,11 @@ def routed(tokens: int, seed: int = 0, experts: int = 4) -> npt.NDArray[np.int32
 def counted(ids_TLK: npt.NDArray[Any], width: int = 4) -> npt.NDArray[np.int64]:
     """Counts [MoE layer, expert or slot] of such ids."""
     return np.array([np.bincount(ids_TLK[:, layer].ravel(), minlength=width) for layer in (1, 2)])
+
+
+def saved(path: Path, value: Any) -> Path:
+    torch.save(value, path)
+    return path
 
 
 def stat(
@@ -63,7 +69,10 @@ def passes(
     slot_map: Any = MAP_LP,
     name: str = "",
 ) -> Path:
-    """One rank's per_pass dump (per_token with `tokens`) of the slots [token, decoder layer, k] of each forward pass."""
+    """One rank's per_pass dump, per_token with `tokens`.
+
+    `by_pass` has the slots [token, decoder layer, k] of each forward pass.
+    """
     records = []
     for pass_id, slots_TLK in by_pass.items():
         counts_LP = np.vstack([np.zeros((1, 6), dtype=int), counted(slots_TLK, 6)])

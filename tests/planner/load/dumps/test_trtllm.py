@@ -1,4 +1,4 @@
-"""TensorRT-LLM's folder of statistics: ranks summed, iterations as windows, absolute layers, slots made experts."""
+"""TensorRT-LLM's statistics: ranks summed, iterations as windows, absolute layers, slots made experts."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_identical_ranks_are_refused(tmp_path: Path) -> None:
 
 
 def test_slots_need_their_map(tmp_path: Path) -> None:
-    """C18 B: with a load balancer the counts are of slots: [10,20,30,40,5,6] under [0,1,2,3,0,1] is [15,26,30,40]."""
+    """C18 B: counts of slots, [10,20,30,40,5,6] under [0,1,2,3,0,1], are [15,26,30,40]."""
     slots = {"5_1": [10, 20, 30, 40, 5, 6], "5_2": [10, 20, 30, 40, 5, 6]}
     folder(tmp_path, {0: slots}, {"num_experts": 6, "num_experts_per_token": 2})
     with pytest.raises(BadInput, match=r"6 experts a layer, but small has 4.*--map"):
@@ -110,7 +110,10 @@ def with_ids(path: Path, by_rank: dict[int, list[npt.NDArray[np.int32]]]) -> Pat
 
 
 def test_the_ids_beside_the_counts_are_the_trace(tmp_path: Path) -> None:
-    """Ranks in order within an iteration; the counts of the trace are those of the rank files; nothing is taken for a common prompt."""
+    """Ranks in order within an iteration; the trace's counts are those of the rank files.
+
+    Nothing is taken for a common prompt.
+    """
     ids = {0: [routed(5), routed(6)], 1: [routed(3, seed=3), routed(4, seed=4)]}
     load = read_load([with_ids(tmp_path, ids)], MODEL)
     assert load.trace is not None
@@ -123,7 +126,9 @@ def test_the_ids_beside_the_counts_are_the_trace(tmp_path: Path) -> None:
 
 
 def test_co_occurrence_counts_become_drawn_tokens(tmp_path: Path) -> None:
-    """Those of all ranks and iterations together; a rank without them, or another shape, is noted and the counts are used alone."""
+    """Those of all ranks and iterations together;
+    a rank without them, or another shape, is noted and the counts are used alone.
+    """
     folder(tmp_path, {0: RANK0, 1: RANK1})
     pairs = {
         f"{iteration}_{layer}": np.full((4, 4), 2, dtype=np.int32) for iteration in (5, 6) for layer in (1, 2)

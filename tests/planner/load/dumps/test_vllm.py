@@ -13,9 +13,12 @@ from planner.base import BadInput
 from planner.load import read_load
 from tests.planner.load.dumps.files import MODEL, counted, routed
 
-LOG = """INFO 11-30 12:00:01 EPLB step: 250 for model m: avg_tokens=812.50, max_tokens=1250, balancedness=0.6500, steps until the next rearrangement: 750
-INFO 11-30 12:00:02 EPLB step: 251 for model m: avg_tokens=800.00, max_tokens=1000, balancedness=0.8000, steps until the next rearrangement: 749
-"""
+LOG = (
+    "INFO 11-30 12:00:01 EPLB step: 250 for model m: avg_tokens=812.50, max_tokens=1250, "
+    "balancedness=0.6500, steps until the next rearrangement: 750\n"
+    "INFO 11-30 12:00:02 EPLB step: 251 for model m: avg_tokens=800.00, max_tokens=1000, "
+    "balancedness=0.8000, steps until the next rearrangement: 749\n"
+)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
@@ -79,7 +82,8 @@ def test_a_balancedness_log_is_no_load(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(LOG)
     with pytest.raises(
         BadInput,
-        match=r"2 lines, balancedness 0\.6500 to 0\.8000.*no load.*cross-check.*--enable-return-routed-experts",
+        match=r"2 lines, balancedness 0\.6500 to 0\.8000.*no load.*"
+        r"cross-check.*--enable-return-routed-experts",
     ):
         read_load([tmp_path / "server.log"], MODEL)
 

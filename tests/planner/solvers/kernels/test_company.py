@@ -1,4 +1,7 @@
-"""A layer's row does not depend on which other layers are solved with it: that is what lets layers be dealt out to processes."""
+"""A layer's row does not depend on which other layers are solved with it.
+
+That is what lets layers be dealt out to processes.
+"""
 
 import numpy as np
 import pytest
@@ -42,7 +45,9 @@ def test_small_layers_keep_no_company(name: str, problem: Problem) -> None:
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("rule", ["even", "nearest"])
 def test_larger_layers_keep_no_company(name: str, rule: str) -> None:
-    """Shapes at which kernels share work over layers: swaps between many GPUs, spread over nodes, moves of replicas."""
+    """Shapes at which kernels share work over layers: swaps between many GPUs, spread over nodes, moves of
+    replicas.
+    """
     problem = skewed(7, 48, 4, "hgx-h100:2", rule)
     assert alone(problem, name) == find_method(name)(problem).expert_LP.tolist()
 
@@ -51,7 +56,10 @@ def test_larger_layers_keep_no_company(name: str, rule: str) -> None:
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_exact_methods_keep_no_company(name: str, seed: int) -> None:
-    """CP-SAT's effort for a layer follows from the model's size, whichever layers are at hand; two layers of equal load are solved once or twice alike."""
+    """CP-SAT's effort for a layer follows from the model's size, whichever layers are at hand.
+
+    Two layers of equal load are solved once or twice alike.
+    """
     counts_LE = np.random.default_rng(seed).integers(1, 100, (3, 5))
     counts_LE[2] = counts_LE[0]
     load = LoadProfile(counts_LE[None], (0, 1, 2), "made up for tests")

@@ -1,4 +1,7 @@
-"""Connecting GPUs through shared experts: always done with as many replicas as a tree needs, and nothing else changes."""
+"""Connecting GPUs through shared experts: always done with as many replicas as a tree needs.
+
+Nothing else changes.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +31,9 @@ def test_one_island_whatever_the_load(gpus: int, spare: int, seed: int, sigma: f
 
 @given(st.integers(2, 4), st.integers(2, 3), st.integers(0, 2**32 - 1))
 def test_swaps_stay_in_a_node_where_nodes_are_given(gpus_a_node: int, slots_per_gpu: int, seed: int) -> None:
-    """Every expert once on each of two nodes, as the loss of a node asks: so it is afterwards, and all GPUs are joined."""
+    """Every expert once on each of two nodes, as the loss of a node asks: so it is afterwards, and all GPUs
+    are joined.
+    """
     experts = gpus_a_node * slots_per_gpu
     rng = np.random.default_rng(seed)
     start_LP = np.concatenate([rng.permutation(experts), rng.permutation(experts)])[None]
@@ -46,7 +51,9 @@ def test_too_few_replicas_are_refused() -> None:
 
 
 def test_the_swap_that_costs_least_is_taken() -> None:
-    """GPUs 0, 1 share experts 0 and 1, GPUs 2, 3 share 4 and 5: one spare slot each way, and the lightest exchange joins the halves."""
+    """GPUs 0, 1 share experts 0 and 1, GPUs 2, 3 share 4 and 5: one spare slot each way, and the lightest
+    exchange joins the halves.
+    """
     load_LE = np.array([[8.0, 8, 1, 2, 8, 8, 3, 9]])
     start = np.array([[0, 1, 2, 0, 1, 3, 4, 5, 6, 4, 5, 7]])
     found = connect(load_LE, start, 4)

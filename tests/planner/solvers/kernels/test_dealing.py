@@ -1,4 +1,4 @@
-"""The dealing under `pack`: what no order of one round can beat, keys that carry ids, copies that never meet."""
+"""The dealing under `pack`: what no order of one round beats, keys that carry ids, copies that never meet."""
 
 from itertools import permutations
 
@@ -27,7 +27,9 @@ def dealt_values(value_RE: Floats, bins: int, again: int) -> Floats:
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_a_round_dealt_again_could_not_be_dealt_better(seed: int, again: int) -> None:
-    """Three rounds over four bins, smallest items dealt again first: no permutation of the round dealt last has a lower peak, and the peak did not rise."""
+    """Three rounds over four bins, smallest items dealt again first: no permutation of the round dealt last
+    has a lower peak, and the peak did not rise.
+    """
     value_RE = np.random.default_rng(seed).lognormal(0, 1, (1, 12))
     value_SB = dealt_values(value_RE, 4, again)[:, 0]
     last = (3 - again) % 3
@@ -40,7 +42,9 @@ def test_a_round_dealt_again_could_not_be_dealt_better(seed: int, again: int) ->
 
 
 def test_dealing_again_is_ten_times_nearer_to_even() -> None:
-    """58 layers of 288 like items over 32 bins: what rounds dealt once leave above the mean falls to less than a tenth."""
+    """58 layers of 288 like items over 32 bins: what rounds dealt once leave above the mean falls to less
+    than a tenth.
+    """
     value_RE = np.random.default_rng(0).uniform(1, 3, (58, 288))
     once, again = (
         (total_RB.max(axis=1) / total_RB.mean(axis=1) - 1).mean()

@@ -9,7 +9,8 @@ from hypothesis import given
 from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets, violations
 from planner.solvers import disperse, find_method, peaks
-from planner.solvers.kernels.disperse import SLACK, _state
+from planner.solvers.kernels.after_loss import state_of
+from planner.solvers.kernels.disperse import SLACK
 from tests.strategies import problem_of, surviving_problems
 
 
@@ -47,12 +48,15 @@ def test_the_table_kept_while_swapping_is_the_definition(problem: Problem) -> No
     place_G = problem.survive.place_G(problem.node_G)
     after_LP = disperse(problem.shares_LE, find_method("greedy")(problem).expert_LP, place_G)
     for load_E, row_P in zip(problem.shares_LE, after_LP, strict=True):
-        state = _state(load_E, row_P, place_G, int(place_G.max()) + 1)
+        state = state_of(load_E, row_P, place_G, int(place_G.max()) + 1)
         assert state.after_XG.max() == pytest.approx(worst_after(load_E, row_P, place_G))
 
 
 def test_twins_are_parted() -> None:
-    """Eight equal experts twice on four GPUs, as twins: losing one GPU doubles another. Dispersed, no GPU carries more than 1.5 times."""
+    """Eight equal experts twice on four GPUs, as twins: losing one GPU doubles another.
+
+    Dispersed, no GPU carries more than 1.5 times.
+    """
     load_E, place_G = np.ones(8), np.arange(4)
     twins_P = np.array([0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7])
     assert worst_after(load_E, twins_P, place_G) == 4.0
@@ -73,7 +77,9 @@ def violations_of(row_P: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def test_dispersal_cuts_what_a_loss_costs_on_a_skewed_load() -> None:
-    """64 experts, lognormal, at least twice on 16 GPUs: the excess over the mean of the GPUs left falls by a quarter or more, and in every layer."""
+    """64 experts, lognormal, at least twice on 16 GPUs: the excess over the mean of the GPUs left falls by a
+    quarter or more, and in every layer.
+    """
     loads = np.random.default_rng(0).lognormal(sigma=1.0, size=(3, 64)) * 1000
     problem = replace(
         problem_of(loads.astype(int).tolist(), gpus=16, slots_per_gpu=9), survive=Survival(gpus=1)

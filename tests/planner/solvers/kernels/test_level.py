@@ -1,4 +1,4 @@
-"""Levelling under several loads: what never changes, what never gets worse, and a case that the sum cannot see."""
+"""Levelling under several loads: what never changes or gets worse, and a case that the sum cannot see."""
 
 import numpy as np
 from hypothesis import given
@@ -62,7 +62,10 @@ def test_no_layer_gets_worse_and_no_rule_breaks(
 
 
 def test_two_loads_that_the_sum_hides() -> None:
-    """Experts 0 and 1 are hot in one load, 2 and 3 in the other; on the sum all weigh the same, and only mixed pairs are level in both."""
+    """Experts 0 and 1 are hot in one load, 2 and 3 in the other.
+
+    On the sum all weigh the same, and only mixed pairs are level in both.
+    """
     load_DLE = np.array([[[4.0, 4, 1, 1]], [[1.0, 1, 4, 4]]]) / 10
     found_LP = level(load_DLE, np.array([[0, 1, 2, 3]]), Limits(2))
     assert worst_L(load_DLE, found_LP, 2, np.ones(2)).tolist() == [0.5]

@@ -37,7 +37,9 @@ def test_water_filling_equals_one_by_one(load_E: list[int], most: int, data: st.
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20), st.integers(1, 8), st.data())
 def test_water_filling_above_a_least_count(load_E: list[int], most: int, data: st.DataObject) -> None:
-    """With a least count for each expert the fast counts are the slow rule's counts from there on, whether one number or one for each."""
+    """With a least count for each expert the fast counts are the slow rule's counts from there on, whether
+    one number or one for each.
+    """
     least_E = data.draw(st.lists(st.integers(1, most), min_size=len(load_E), max_size=len(load_E)))
     slots = data.draw(st.integers(sum(least_E), len(load_E) * most))
     load_LE = np.array([load_E], dtype=float)
@@ -99,7 +101,9 @@ def test_replicas_spread_over_nodes(shape: tuple[int, int, int, int], seed: int)
 
 
 def test_few_heavy_experts_get_light_company() -> None:
-    """No spare slots and one giant: it sits with the lightest, where dealing in rounds alone would give it one of every round."""
+    """No spare slots and one giant: it sits with the lightest, where dealing in rounds alone would give it
+    one of every round.
+    """
     load_LE = np.array([[60.0, 10, 10, 10, 9, 9, 9, 1, 1]])
     assert peaks(load_LE, pack(load_LE, np.ones((1, 9), dtype=np.int64), 3), 3)[0] == 62
 
@@ -124,7 +128,9 @@ def test_names_of_experts_and_gpus_do_not_matter(shape: tuple[int, int, int, int
 @settings(max_examples=50)
 @given(shapes(), st.integers(0, 1000), st.booleans())
 def test_packing_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, spread: bool) -> None:
-    """GPUs of unequal speed: no rule is broken, counts and spread are kept, equal speeds change nothing, twice is the same bytes."""
+    """GPUs of unequal speed: no rule is broken, counts and spread are kept, equal speeds change nothing,
+    twice is the same bytes.
+    """
     nodes, per_node, experts, slots_per_gpu = shape
     gpus = nodes * per_node
     node_G = np.repeat(np.arange(nodes), per_node) if spread else None
@@ -142,7 +148,9 @@ def test_packing_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, sp
 
 
 def test_a_slow_gpu_gets_less() -> None:
-    """One GPU at 0.8 of the others' speed carries about 0.8 of their load, and the peak is near the mean over speeds."""
+    """One GPU at 0.8 of the others' speed carries about 0.8 of their load, and the peak is near the mean over
+    speeds.
+    """
     load_LE = np.random.default_rng(0).lognormal(0, 1, (4, 64))
     speed_G = np.array([1.0, 1.0, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0])
     replicas_LE = replicate(load_LE, 80, 8)

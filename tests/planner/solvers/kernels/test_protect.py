@@ -11,7 +11,9 @@ from tests.planner.small import random_row
 
 
 def twice_each(draw: np.random.Generator, experts: int, gpus: int, slots: int) -> np.ndarray | None:
-    """A random row in which every expert has two slots or more and none is twice on a GPU; None where the draw went astray."""
+    """A random row in which every expert has two slots or more and none is twice on a GPU; None where the
+    draw went astray.
+    """
     for _ in range(20):
         row_P = random_row(draw, experts, gpus, slots)
         if np.bincount(row_P, minlength=experts).min() >= 2:
@@ -27,7 +29,9 @@ def twice_each(draw: np.random.Generator, experts: int, gpus: int, slots: int) -
     more=st.integers(0, 2),
 )
 def test_every_expert_gets_a_second_node(sizes: list[int], experts: int, seed: int, more: int) -> None:
-    """From random rows on nodes of any size, tight ones too: all on two nodes, none twice on a GPU, none below two slots."""
+    """From random rows on nodes of any size, tight ones too: all on two nodes, none twice on a GPU, none
+    below two slots.
+    """
     node_G = np.repeat(np.arange(len(sizes)), sizes)
     slots = min(least_slots_per_gpu(Survival(node=True), experts, node_G) + more, experts)
     draw = np.random.default_rng(seed)
@@ -40,7 +44,9 @@ def test_every_expert_gets_a_second_node(sizes: list[int], experts: int, seed: i
 
 
 def test_a_slot_is_given_away_where_no_swap_is_possible() -> None:
-    """Nodes of 3 and 2 GPUs of 2 slots. Expert 2 is on node 0 alone, always beside 1, and swapping 0 or 3 there would leave these on one node.
+    """Nodes of 3 and 2 GPUs of 2 slots.
+
+    Expert 2 is on node 0 alone, always beside 1, and swapping 0 or 3 there would leave these on one node.
 
     So one of the slots of 1 on node 1 becomes one of 2.
     """

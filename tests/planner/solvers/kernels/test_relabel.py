@@ -1,4 +1,7 @@
-"""GPUs are renamed so that most experts stay where they are, and never against what nodes and GPU models ask for."""
+"""GPUs are renamed so that most experts stay where they are.
+
+And never against what nodes and GPU models ask for.
+"""
 
 from itertools import permutations
 
@@ -54,7 +57,10 @@ def test_the_fewest_moves_of_all_renamings() -> None:
 
 
 def test_nodes_change_places_as_wholes_where_near_replicas_are_preferred() -> None:
-    """Two nodes of two GPUs swapped, and the GPUs in one: undone. GPUs mixed over nodes: each node's set of experts stays together."""
+    """Two nodes of two GPUs swapped, and the GPUs in one: undone.
+
+    GPUs mixed over nodes: each node's set of experts stays together.
+    """
     problem = problem_of([[5, 4, 3, 2, 9, 9, 1, 1]], gpus=4, slots_per_gpu=2, nodes=2, rule="nearest")
     placement = Placement(np.array([[0, 1, 2, 3, 4, 5, 6, 7]]), (0,), 4)
     assert moves_L(placement, relabelled(problem, placement, renamed(placement, [3, 2, 0, 1]))).sum() == 0

@@ -50,7 +50,9 @@ def received(problem: Problem, placement: Placement) -> list[list[float]]:
 
 
 def mapped_layers(found: Cost) -> float:
-    """The worst max/mean but for the draft layer, which SGLang serves from the first slot of each expert: its replicas are idle, whatever is done."""
+    """The worst max/mean but for the draft layer, which SGLang serves from the first slot of each expert: its
+    replicas are idle, whatever is done.
+    """
     return float(found.max_over_mean_L[: len(TINY.moe_layer_ids)].max())
 
 
@@ -58,7 +60,10 @@ def mapped_layers(found: Cost) -> float:
 @given(nodes=st.sampled_from([1, 2, 4]), redundant=st.sampled_from([0, 8, 24]), seed=st.integers(0, 100))
 @settings(deadline=None, max_examples=15)
 def test_settling_moves_experts_but_no_choice(rule: str, nodes: int, redundant: int, seed: int) -> None:
-    """Every replica gets what it got before, in every layer; the answer is valid, and no layer's busiest GPU has more."""
+    """Every replica gets what it got before, in every layer.
+
+    The answer is valid, and no layer's busiest GPU has more.
+    """
     problem = skewed(nodes, redundant, rule, seed)
     before = random_placement(TINY, 8, redundant, seed)
     after = settle(problem, before)
@@ -69,7 +74,10 @@ def test_settling_moves_experts_but_no_choice(rule: str, nodes: int, redundant: 
 
 @pytest.mark.parametrize("nodes", [1, 4])
 def test_settling_wins_back_what_the_draw_took(nodes: int) -> None:
-    """A placement that is even in expectation is not under SGLang's table; settled, every mapped layer is within 1 % of even again."""
+    """A placement that is even in expectation is not under SGLang's table.
+
+    Settled, every mapped layer is within 1 % of even again.
+    """
     problem = skewed(nodes, 16, "nearest-static")
     searched = find_method("refine")(problem.with_rule("nearest"))
     drawn, settled = (
@@ -80,7 +88,9 @@ def test_settling_wins_back_what_the_draw_took(nodes: int) -> None:
 
 
 def test_settling_follows_the_batch() -> None:
-    """With one token a rank vLLM's hash leaves every second replica idle: as if it were not there, and settled around."""
+    """With one token a rank vLLM's hash leaves every second replica idle: as if it were not there, and
+    settled around.
+    """
     problem = skewed(2, 16, "hashed", tokens_per_rank=1)
     searched = find_method("refine")(problem)
     before, after = (
@@ -97,7 +107,10 @@ def test_settling_twice_changes_nothing() -> None:
 
 
 def test_a_plan_under_the_exact_rule_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`auto` ends with it, and the step is faster for it; a method that is asked for by name is left as it is."""
+    """`auto` ends with it, and the step is faster for it.
+
+    A method that is asked for by name is left as it is.
+    """
     monkeypatch.setattr(cpsat, "SMALL_CELLS", 0)  # the portfolio without its slowest member
     problem = skewed(4, 16, "nearest-static")
     plans = {

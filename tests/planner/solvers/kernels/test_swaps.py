@@ -1,4 +1,4 @@
-"""Swaps and replica moves: never worse, never invalid, and close to the bound on the shapes that are served."""
+"""Swaps and replica moves: never worse, never invalid, and close to the bound on shapes that are served."""
 
 from itertools import permutations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.problem import row_violations
 from planner.solvers import balance, move_replicas, pack, peaks, replicate
-from planner.solvers.kernels.swaps import least_peaks
+from planner.solvers.kernels.goals import least_peaks
 from tests.planner.solvers.kernels.test_packing import shapes
 
 
@@ -37,7 +37,9 @@ def test_each_step_is_valid_and_no_worse(shape: tuple[int, int, int, int], seed:
 @settings(max_examples=40)
 @given(shapes(), st.integers(0, 1000), st.booleans())
 def test_each_step_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, spread: bool) -> None:
-    """With a speed for every GPU the peak of load over speed does not rise, no rule is broken, and equal speeds change nothing."""
+    """With a speed for every GPU the peak of load over speed does not rise, no rule is broken, and equal
+    speeds change nothing.
+    """
     nodes, per_node, experts, slots_per_gpu = shape
     gpus = nodes * per_node
     node_G = np.repeat(np.arange(nodes), per_node) if spread else None
@@ -62,7 +64,9 @@ def test_each_step_on_unequal_gpus(shape: tuple[int, int, int, int], seed: int, 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.booleans())
 def test_no_placement_beats_the_least_peak(seed: int, unequal: bool) -> None:
-    """Every packing of two replicas on each of three GPUs, equally fast or not: none is below `least_peaks`, and swaps end between it and the start."""
+    """Every packing of two replicas on each of three GPUs, equally fast or not: none is below `least_peaks`,
+    and swaps end between it and the start.
+    """
     draw = np.random.default_rng(seed)
     load_LE, speed_G = draw.lognormal(0, 1, (1, 6)), draw.uniform(0.5, 1.0, 3) if unequal else np.ones(3)
     best = min(peaks(load_LE, np.array([order]), 3, speed_G)[0] for order in permutations(range(6)))
@@ -78,7 +82,9 @@ def test_no_placement_beats_the_least_peak(seed: int, unequal: bool) -> None:
     st.booleans(),
 )
 def test_swaps_within_nodes(size_N: list[int], slots_per_gpu: int, seed: int, unequal: bool) -> None:
-    """Nodes of any size, their GPUs in any order: what a node holds stays there, and the busiest GPU of no node rises."""
+    """Nodes of any size, their GPUs in any order: what a node holds stays there, and the busiest GPU of no
+    node rises.
+    """
     draw = np.random.default_rng(seed)
     node_G = draw.permutation(np.repeat(np.arange(len(size_N)), size_N))
     gpus, experts = len(node_G), slots_per_gpu * len(node_G)
@@ -110,7 +116,9 @@ def test_nodes_are_balanced_apart() -> None:
     ("layers", "experts", "slots", "gpus"), [(58, 256, 288, 32), (60, 384, 448, 64), (26, 64, 288, 32)]
 )
 def test_gap_on_served_shapes(layers: int, experts: int, slots: int, gpus: int) -> None:
-    """Seven to nine slots a GPU, lognormal loads: the mean over layers is within 0.05 % of the mean GPU load, which nothing beats."""
+    """Seven to nine slots a GPU, lognormal loads: the mean over layers is within 0.05 % of the mean GPU load,
+    which nothing beats.
+    """
     load_LE = np.random.default_rng(0).lognormal(0, 1, (layers, experts))
     expert_LP = balance(load_LE, pack(load_LE, replicate(load_LE, slots, gpus), gpus), gpus)
     gap_L = peaks(load_LE, expert_LP, gpus) / (load_LE.sum(axis=1) / gpus) - 1
@@ -125,7 +133,10 @@ def test_many_gpus_fit_in_memory_and_time() -> None:
 
 
 def test_a_move_helps_where_swaps_cannot() -> None:
-    """The spare slot sits with the lightest expert; taken from it and given to a heavy one the peak falls, which no swap can do."""
+    """The spare slot sits with the lightest expert.
+
+    Taken from it and given to a heavy one the peak falls, which no swap can do.
+    """
     load_LE = np.array([[7.0, 5.0, 4.0, 4.0, 1.0]])
     swapped_LP = balance(load_LE, np.array([[0, 4, 1, 2, 3, 4]]), 3)
     moved_LP = move_replicas(load_LE, swapped_LP, 3, 3)
@@ -161,7 +172,9 @@ def test_two_replicas_are_swapped_where_one_does_not_help() -> None:
 
 
 def test_layers_do_not_know_each_other() -> None:
-    """Swaps and moves of a layer are the same alone and in company, and whether moves are tried ahead or one by one."""
+    """Swaps and moves of a layer are the same alone and in company, and whether moves are tried ahead or one
+    by one.
+    """
     load_LE = np.random.default_rng(3).lognormal(0, 1.5, (5, 40))
     started_LP = pack(load_LE, replicate(load_LE, 48, 8), 8)
     swapped_LP = balance(load_LE, started_LP, 8)

@@ -1,4 +1,7 @@
-"""Re-planning within a limit: never more moves, no rule broken, no layer riskier, the same bytes twice; and every step does what it was judged to do."""
+"""Re-planning within a limit: never more moves, no rule broken, no layer riskier, the same bytes twice.
+
+And every step does what it was judged to do.
+"""
 
 from itertools import product
 
@@ -91,7 +94,9 @@ def test_layers_without_load_stay() -> None:
 
 
 def test_more_moves_are_worth_more() -> None:
-    """From the default of engines the busiest GPUs come down with every allowance, and 15 % of the slots win most of what a plan from nothing wins."""
+    """From the default of engines the busiest GPUs come down with every allowance, and 15 % of the slots win
+    most of what a plan from nothing wins.
+    """
     problem = lognormal(4, 64, 16, 5)
     old, new = find_method("linear")(problem), find_method("refine")(problem)
     reached = [
@@ -123,7 +128,9 @@ def summed(state: State) -> np.ndarray:
 
 @given(seed=st.integers(0, 30))
 def test_every_step_is_the_best_of_all_per_move(seed: int) -> None:
-    """Against trying every gift and swap that relieves a hottest GPU, on four GPUs: all of them are hottest, so nothing is left out."""
+    """Against trying every gift and swap that relieves a hottest GPU, on four GPUs: all of them are hottest,
+    so nothing is left out.
+    """
     problem = lognormal(1, 7, 4, 3, seed)
     state = begin(problem.shares_LE, find_method("linear")(problem).expert_LP, 4, np.array([0.3]))
     before, base = state.expert_LP[0].copy(), summed(state)[0]
@@ -171,7 +178,9 @@ def test_counts_are_corrected_towards_the_load() -> None:
 
 @given(seed=st.integers(0, 50), most=st.integers(0, 9))
 def test_moves_are_bought_where_they_gain_most(seed: int, most: int) -> None:
-    """Against all choices of one candidate a layer: the least score of all that fit, and of those the fewest moves."""
+    """Against all choices of one candidate a layer: the least score of all that fit, and of those the fewest
+    moves.
+    """
     random = np.random.default_rng(seed)
     score_KL, moves_KL = random.integers(0, 20, (4, 3)).astype(float), random.integers(0, 6, (4, 3))
     moves_KL[0] = 0

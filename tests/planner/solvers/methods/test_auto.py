@@ -39,7 +39,10 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_every_layer_gets_its_best_candidate(offered: list[str]) -> None:
-    """The first layer's from the second, the second layer's from whichever has the lower peak; a tie stays with the earlier."""
+    """The first layer's from the second, the second layer's from whichever has the lower peak.
+
+    A tie stays with the earlier.
+    """
     found = auto.solve(PROBLEM)
     assert offered == ["a", "b", "c"]
     peak_L = np.minimum.reduce([peaks(PROBLEM.shares_LE, rows(row, row).expert_LP, 2) for row in (GOOD, BAD)])

@@ -79,7 +79,10 @@ def test_loads_that_are_not_whole_keep_a_valid_bound() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_eight_experts_on_eight_gpus_are_proven(seed: int) -> None:
-    """A model of 8 experts on 8 GPUs with two slots each, within two deterministic seconds; the answer is a placement of that value."""
+    """A model of 8 experts on 8 GPUs with two slots each, within two deterministic seconds.
+
+    The answer is a placement of that value.
+    """
     load_E = np.maximum(np.random.default_rng(seed).lognormal(0, 1.2, 8) * 1e4, 1).astype(np.int64)
     answer = solve_exact(load_E, 8, 2, effort=Effort(2.0))
     assert answer.proven

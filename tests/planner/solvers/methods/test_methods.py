@@ -87,7 +87,9 @@ def test_greedy_has_the_smallest_largest_replica(problem: Problem) -> None:
 
 @pytest.mark.parametrize("name", ["greedy", "refine", "cpsat", "auto"])
 def test_replicas_share_no_gpu_on_even_load(name: str) -> None:
-    """8 experts of equal load, 12 slots, 4 GPUs: the published policy doubled an expert on every GPU (deepseek-ai/EPLB issue 22); all GPUs can be even."""
+    """8 experts of equal load, 12 slots, 4 GPUs: the published policy doubled an expert on every GPU
+    (deepseek-ai/EPLB issue 22); all GPUs can be even.
+    """
     problem = problem_of([[5] * 8], gpus=4, slots_per_gpu=3)
     placement = find_method(name)(problem)
     assert violations(problem, placement) == []
@@ -136,7 +138,10 @@ def test_unknown_method_names_the_nearest() -> None:
 
 def test_finding_methods_loads_no_solver() -> None:
     """Listing the methods, and greedy, leave OR-Tools unloaded."""
-    code = "import sys; from planner.solvers import find_method; find_method('greedy'); print('ortools' in sys.modules)"
+    code = (
+        "import sys; from planner.solvers import find_method; find_method('greedy'); "
+        "print('ortools' in sys.modules)"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

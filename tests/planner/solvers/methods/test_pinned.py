@@ -19,7 +19,7 @@ def grouped(loads: list[list[int]], groups: int, nodes: int, gpus: int, slots_pe
 
 
 def nodes_of_groups(problem: Problem) -> np.ndarray:
-    """[layers, groups]: the node that holds the group's experts; AssertionError where one is elsewhere too."""
+    """[layers, groups]: the node that holds the group's experts; AssertionError where one is elsewhere."""
     placement = find_method("pinned")(problem)
     node_P = np.repeat(problem.node_G, problem.slots_per_gpu)
     size = problem.model.experts // problem.model.expert_groups
@@ -79,7 +79,9 @@ def test_too_many_divisions_are_dealt() -> None:
     [grouped([[1] * 8], 1, 2, 4, 3), grouped([[1] * 8], 4, 1, 4, 3), grouped([[1] * 9], 3, 2, 4, 3)],
 )
 def test_where_groups_cannot_be_pinned_auto_is_offered_nothing(problem: Problem) -> None:
-    """No groups, one node, or groups that do not divide: the method answers as refine does, and is no candidate."""
+    """No groups, one node, or groups that do not divide: the method answers as refine does, and is no
+    candidate.
+    """
     assert list(find_candidates("pinned")(problem)) == []
     assert (
         find_method("pinned")(problem).expert_LP.tolist() == find_method("refine")(problem).expert_LP.tolist()

@@ -25,7 +25,9 @@ def asked(rule: str = "nearest", tokens: int = 128) -> Problem:
 
 
 def test_nics_are_balanced_where_they_are_waited_for() -> None:
-    """In a decode step over two nodes: less time than balancing all assignments, and within 7 % of the bound, which `refine` is not."""
+    """In a decode step over two nodes: less time than balancing all assignments, and within 7 % of the bound,
+    which `refine` is not.
+    """
     problem = asked()
     seconds = {name: cost(problem, find_method(name)(problem)).total_seconds for name in ("refine", "remote")}
     bound = time_bound(problem).total_seconds
@@ -36,7 +38,9 @@ def test_nics_are_balanced_where_they_are_waited_for() -> None:
 @settings(max_examples=25)
 @given(problem=problems())
 def test_valid_and_never_slower_than_greedy(problem: Problem) -> None:
-    """Any nodes and rule: a placement that keeps the rules, predicted no slower than greedy's, the same twice."""
+    """Any nodes and rule: a placement that keeps the rules, predicted no slower than greedy's, the same
+    twice.
+    """
     found = find_method("remote")(problem)
     assert violations(problem, found) == []
     assert (

@@ -1,0 +1,65 @@
+"""Commands about machines in files: presets, what they look like, what is wrong with them."""
+
+import click
+
+from planner.cli.console import say
+from planner.cli.options import json_option, option, step_options
+
+
+@click.group()
+def topology() -> None:
+    """Machines that ship with moeplan, and topology files."""
+
+
+@topology.command("list")
+@json_option
+def topology_list(as_json: bool) -> None:
+    """List the presets.
+
+    Example: moeplan topology list
+    """
+    from planner.base import topology_names
+    from planner.report.topology import preset_rows, preset_table
+
+    rows = preset_rows(topology_names())
+    say(preset_table(rows), [row._asdict() for row in rows], as_json)
+
+
+@topology.command("show")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@json_option
+def topology_show(name: str, as_json: bool) -> None:
+    """Draw a machine; print its tiers, bisection bandwidth and oversubscription.
+
+    Example: moeplan topology show hgx-h100:4
+    """
+    from planner.report.topology import topology_report, topology_summary
+    from planner.topology import read_topology
+
+    found = read_topology(name)
+    say(topology_report(found), topology_summary(found), as_json)
+
+
+@topology.command("check")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@option("--model", "model_name", default="mixtral", help="Model whose step the costs are predicted for.")
+@step_options
+@json_option
+def topology_check(
+    name: str, model_name: str, phase: str, tokens_per_rank: int | None, as_json: bool
+) -> None:
+    """Say what is wrong with a machine for expert-parallel serving, what it costs a model, and what to do.
+
+    Example: moeplan topology check gcp-a3-high:4 --model deepseek-v3
+    """
+    from dataclasses import asdict
+
+    from planner.model import find_model
+    from planner.planning import PlanRequest, diagnose, find_topology, workload_for
+    from planner.report.machine import findings_table
+
+    found, _ = find_topology(name)
+    request = PlanRequest(model_name, topology=name, phase=phase, tokens_per_rank=tokens_per_rank)
+    spec = find_model(model_name)
+    findings = diagnose(found, spec, workload_for(request, spec, found))
+    say(findings_table(findings), [asdict(finding) for finding in findings], as_json)

@@ -1,0 +1,35 @@
+"""A phase of the exchange, dispatch or combine: seconds of the messages over each resource.
+
+Shapes: R resources.
+"""
+
+import numpy as np
+
+from planner.cost.constants import PhaseConstants
+from planner.cost.routing import Floats
+from planner.problem import Problem
+
+
+class Phase:
+    """One direction of the exchange: what does not depend on the layer."""
+
+    def __init__(self, problem: Problem, constants: PhaseConstants, message_bytes: float) -> None:
+        self._resources = problem.topology.resources
+        self._start_seconds = constants.start_seconds(problem.gpus)
+        bytes_per_s_R = problem.topology.capacity_R * efficiency_R(problem, constants)
+        self._messages_per_s_R = bytes_per_s_R / message_bytes
+
+    def seconds(self, messages_R: Floats) -> tuple[float, str]:
+        """Seconds of so many messages over each resource, and the one that is waited for."""
+        if not len(messages_R) or not messages_R.max() > 0:
+            return self._start_seconds, "start-up"
+        seconds_R = messages_R / self._messages_per_s_R
+        slowest = int(seconds_R.argmax())
+        return self._start_seconds + float(seconds_R[slowest]), self._resources[slowest].name
+
+
+def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
+    """What messages reach of each rate: all of a measured one, a share of a line rate."""
+    resources = problem.topology.resources
+    reached = {tier: constants.efficiency(tier) for tier in {resource.tier for resource in resources}}
+    return np.array([1.0 if one.rate.evidence.kind == "measured" else reached[one.tier] for one in resources])

@@ -1,0 +1,1 @@
+"""Capacity factors: what engines drop that bound how much an expert takes."""

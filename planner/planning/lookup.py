@@ -1,0 +1,112 @@
+"""Names and files of a question looked up, and every assumption that fills a gap written down."""
+
+from pathlib import Path
+
+from planner.base import BadInput
+from planner.engines import Engine, map_formats
+from planner.load import LoadProfile, read_load, shipped_load, uniform_load
+from planner.maps import read_slot_map
+from planner.model import ModelSpec
+from planner.planning.current import read_current
+from planner.planning.request import PlanRequest
+from planner.problem import Workload
+from planner.solvers import CurrentPlacement
+from planner.topology import Topology, read_topology
+
+DEFAULT_TOPOLOGY = "hgx-h100"
+TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
+
+
+def find_current(request: PlanRequest, model: ModelSpec, topology: Topology) -> CurrentPlacement | None:
+    """The placement that runs, where the question names one."""
+    if request.previous is None:
+        if request.most_moves is not None:
+            raise BadInput(
+                f"--max-moves {request.most_moves}: moves are counted from a placement that runs; "
+                "name it with --from PLAN"
+            )
+        return None
+    if request.survive or request.resplittable:
+        limit = "--survive" if request.survive else "--resplittable"
+        raise BadInput(
+            f"--from {request.previous}: a re-plan within few moves cannot promise {limit}; "
+            f"plan without --from, or leave {limit} out"
+        )
+    return read_current(request.previous, request.most_moves, model, topology.gpu_count, request.redundant)
+
+
+def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
+    """The topology asked for, cut to the EP size where one is given, and notes on what was assumed."""
+    topology = text if isinstance(text, Topology) else read_topology(text or DEFAULT_TOPOLOGY)
+    notes: tuple[str, ...] = ()
+    if not text:
+        assumed = f"the preset {DEFAULT_TOPOLOGY} was assumed, one node of {topology.gpu_count} GPUs"
+        notes = (f"no topology given: {assumed}",)
+    if ep is None or ep == topology.gpu_count:
+        return topology, notes
+    sizes = [len(node.gpus) for node in topology.nodes]
+    if 0 < ep <= sizes[0]:
+        return topology.select(1, ep), notes
+    whole = [sum(sizes[:count]) for count in range(1, len(sizes) + 1)]
+    if ep not in whole:
+        shown = ", ".join(map(str, whole[:8])) + (", ..." if len(whole) > 8 else "")
+        raise BadInput(
+            f"--ep {ep}: {topology.name} has whole nodes for EP sizes {shown}, "
+            f"or up to {sizes[0]} GPUs of its first node"
+        )
+    return topology.select(whole.index(ep) + 1), notes
+
+
+def find_load(
+    files: tuple[Path, ...] | LoadProfile,
+    model: ModelSpec,
+    map_file: Path | None = None,
+    ranks: str | None = None,
+) -> LoadProfile:
+    """The load in the files; where none are given the profile shipped for the model, else an even one that
+    says so.
+    """
+    if isinstance(files, LoadProfile):
+        return files
+    if files:
+        return read_load(files, model, read_slot_map(map_file, model) if map_file else None, ranks)
+    if map_file:
+        raise BadInput(
+            f"--map {map_file}: it says which experts the slots of a load held, and no --load was given"
+        )
+    return shipped_load(model) or uniform_load(model)
+
+
+def workload_for(
+    request: PlanRequest, model: ModelSpec, topology: Topology, engine: Engine | None = None
+) -> Workload:
+    """Tokens, dtypes and transport of a step: what was asked, else the engine's own, else the usual."""
+    phase, tokens = request.phase, request.tokens_per_rank
+    usual_dtype = "fp8" if model.weight_dtype == "fp8" else "bf16"
+    dispatch_dtype = engine.dispatch_dtype(model) if engine else usual_dtype
+    transport = request.transport or _usual_transport(phase, topology, model, engine)
+    if tokens is None:
+        tokens = TOKENS_PER_RANK[phase]
+    return Workload(tokens, phase, dispatch_dtype, "bf16", transport)
+
+
+def _usual_transport(phase: str, topology: Topology, model: ModelSpec, engine: Engine | None) -> str:
+    if engine:
+        return engine.transport(phase, topology, model)
+    if phase == "decode":
+        return "slot"
+    return "rank" if min(topology.node_count, topology.domain_count) == 1 else "node"
+
+
+def model_notes(model: ModelSpec) -> tuple[str, ...]:
+    if not model.dtype_assumed:
+        return ()
+    return (f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed",)
+
+
+def map_notes(engine: Engine | None, model: ModelSpec) -> tuple[str, ...]:
+    """Where the plan's map would not be read, said before anyone counts on the plan."""
+    if engine is None or engine.NAME not in map_formats() or engine.reads_map(model):
+        return ()
+    instead = "it would serve its default placement, and `emit` writes no map for it"
+    return (f"{engine.TITLE} {engine.VERSION} does not read a map for {model.architecture}: {instead}",)

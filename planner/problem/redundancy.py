@@ -1,0 +1,66 @@
+"""Redundant experts: how many divide over the GPUs, survive a loss or join them, and the nearest that do."""
+
+from planner.base import Infeasible
+from planner.model import ModelSpec
+from planner.problem.survival import Survival, least_slots_per_gpu
+from planner.topology import Topology
+
+LARGEST_NAMED_EP = 512  # EP sizes beyond this are not worth naming in a message
+
+
+def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:
+    """Slots a GPU for R redundant experts on G GPUs.
+
+    Infeasible with the nearest feasible R where the slots do not divide or cannot all differ.
+    """
+    experts, slots = model.experts, model.experts + redundant
+    least, most = -experts % gpus, experts * (gpus - 1)
+    if redundant < 0:
+        raise Infeasible(
+            f"{slots} slots cannot hold {experts} experts; "
+            f"the fewest redundant experts on {gpus} GPUs are {least}"
+        )
+    if redundant > most:
+        raise Infeasible(
+            f"{redundant} redundant experts give more than {experts} slots a GPU, but {model.name} has "
+            f"{experts} experts and none may sit twice on one GPU; at most {most} are of use on {gpus} GPUs"
+        )
+    if slots % gpus:
+        nearest = range(max(least, redundant - slots % gpus), most + 1, gpus)[:3]
+        sizes = _dividing_gpus(slots, experts)
+        raise Infeasible(
+            f"{experts} experts + {redundant} redundant = {slots} slots do not divide over {gpus} GPUs; "
+            f"use --redundant {', '.join(map(str, nearest))}"
+            + (f" or --ep {', '.join(map(str, sizes))}" if sizes else "")
+        )
+    return slots // gpus
+
+
+def _dividing_gpus(slots: int, experts: int) -> list[int]:
+    """Numbers of GPUs over which so many slots divide, none of them with more slots than experts."""
+    sizes = range(1, min(slots, LARGEST_NAMED_EP) + 1)
+    return [size for size in sizes if slots % size == 0 and slots <= size * experts]
+
+
+def least_redundant(model: ModelSpec, topology: Topology, survive: Survival | None) -> int:
+    """The fewest redundant experts with which slots divide over the GPUs and the losses can be survived.
+
+    Infeasible where no number does.
+    """
+    gpus = topology.gpu_count
+    least = -model.experts % gpus
+    if survive is None:
+        return least
+    slots_per_gpu = least_slots_per_gpu(survive, model.experts, topology.node_G)
+    return max(least, slots_per_gpu * gpus - model.experts)
+
+
+def check_joins(model: ModelSpec, gpus: int, redundant: int) -> None:
+    """Infeasible where so few redundant experts cannot join all GPUs."""
+    if redundant >= gpus - 1:
+        return
+    least = gpus - 1 + (-model.experts - gpus + 1) % gpus
+    raise Infeasible(
+        f"R = {redundant} cannot join {gpus} GPUs through shared experts: each redundant expert joins one "
+        f"more, so --resplittable needs R >= {gpus - 1}; the smallest that divides is --redundant {least}"
+    )

@@ -1,0 +1,28 @@
+"""Tables for a terminal: words are set left, figures right, the title left."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+FOLDED = {"overflow": "fold"}  # long words go on in the next line of their cell
+
+
+def table_of(
+    names: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: Collection[str] = (),
+    columns: Mapping[str, Any] | None = None,
+    **looks: Any,
+) -> Table:
+    """Columns in `words` are words, all others figures.
+
+    `looks` are rich's for the table, `columns` those for each column.
+    """
+    table = Table(title_justify="left", **looks)
+    for name in names:
+        table.add_column(name, justify="left" if name in words else "right", **(columns or {}))
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,47 @@
+"""The small parts of a topology file: rates, quantities, evidence, lists of numbers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from planner.base import BadInput, Evidence, Rate, check_keys, parse_bandwidth
+
+
+def rates_of(entry: Any, count: int, where: str) -> tuple[Rate, ...]:
+    """A list with one rate for each GPU, or one rate for all."""
+    if isinstance(entry, list):
+        return tuple(rate_of(one, f"{where}[{index}]") for index, one in enumerate(entry))
+    return (rate_of(entry, where),) * count
+
+
+def rate_of(entry: Any, where: str) -> Rate:
+    check_keys(entry, where, {"value": str, "evidence": str, "source": str})
+    value = quantity_of(parse_bandwidth, entry["value"], where)
+    try:
+        return Rate(value, evidence_of(entry, where))
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+def evidence_of(entry: dict[str, Any], where: str) -> Evidence:
+    try:
+        return Evidence(entry["evidence"], entry["source"])
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+def quantity_of(parse: Callable[[object], float], value: Any, where: str) -> float:
+    try:
+        return float(parse(value))
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+def members_of(entry: Any, where: str) -> tuple[int, ...]:
+    """A list of GPUs, NICs, sockets or rails by number."""
+    if not isinstance(entry, list) or not all(map(_is_whole, entry)):
+        raise BadInput(f"{where}: {entry!r} is not a list of whole numbers")
+    return tuple(entry)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

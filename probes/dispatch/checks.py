@@ -1,0 +1,102 @@
+"""What must hold of a layer that was run: what its ranks saw, against the prediction.
+
+Shapes: G GPUs, S sources (all G of them), E experts.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from probes.dispatch.prediction import Prediction
+from probes.dispatch.seen import Seen
+from probes.dispatch.sent import Counts
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that had to hold. `detail` is what was compared, or the first place where it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One layer under one placement."""
+
+    where: str
+    predicted: Prediction
+    seen: list[Seen]
+
+    @property
+    def sent_bytes_GG(self) -> Counts:
+        return _stacked([entry.sent_bytes_G for entry in self.seen])
+
+    @property
+    def received_SGE(self) -> Counts:
+        received_SGE = np.zeros_like(self.predicted.received_SGE)
+        for entry in self.seen:
+            for source, expert, count in entry.received:
+                received_SGE[source, entry.rank, expert] = count
+        return received_SGE
+
+
+def _stacked(rows_GG: Sequence[Sequence[int]]) -> Counts:
+    return np.array(rows_GG, dtype=np.int64)
+
+
+Find = Callable[[Cell], Iterator[str]]
+
+
+def _wrong_sums(cell: Cell) -> Iterator[str]:
+    for entry in cell.seen:
+        yield from entry.wrong_sums
+
+
+def _misplaced(cell: Cell) -> Iterator[str]:
+    for entry in cell.seen:
+        if entry.misplaced:
+            yield entry.misplaced
+
+
+def _wrong_assignments(cell: Cell) -> Iterator[str]:
+    measured_SGE, predicted_SGE = cell.received_SGE, cell.predicted.received_SGE
+    for source, gpu, expert in np.argwhere(measured_SGE != predicted_SGE).tolist():
+        counts = f"{measured_SGE[source, gpu, expert]} times, predicted {predicted_SGE[source, gpu, expert]}"
+        yield f"rank {source} sent expert {expert} to GPU {gpu} {counts}"
+
+
+def _wrong_bytes(cell: Cell) -> Iterator[str]:
+    seen, there_GG, back_GG = cell.seen, cell.predicted.dispatch_bytes_GG, cell.predicted.combine_bytes_GG
+    for what, measured_GG, predicted_GG in (
+        ("dispatch, sent", cell.sent_bytes_GG, there_GG),
+        ("dispatch, received", _stacked([entry.received_bytes_G for entry in seen]).T, there_GG),
+        ("combine, sent", _stacked([entry.sent_back_bytes_G for entry in seen]), back_GG),
+        ("combine, received", _stacked([entry.received_back_bytes_G for entry in seen]).T, back_GG),
+    ):
+        for sender, receiver in np.argwhere(measured_GG != predicted_GG).tolist():
+            measured, predicted = measured_GG[sender, receiver], predicted_GG[sender, receiver]
+            yield f"{what}: rank {sender} to rank {receiver} {measured:,} bytes, predicted {predicted:,}"
+
+
+CHECKS: dict[str, tuple[Find, str]] = {
+    "sums": (_wrong_sums, "every token came back with exactly the right weighted sum"),
+    "holders": (_misplaced, "every expert was asked of a slot that holds it"),
+    "assignments": (_wrong_assignments, "assignments per source, GPU and expert equal the prediction"),
+    "bytes": (_wrong_bytes, "bytes per pair of ranks equal the prediction, both ways"),
+}
+
+
+def check_all(cells: Sequence[Cell], scope: str) -> tuple[Check, ...]:
+    """Every check over all cells; `scope` tells what was compared."""
+    return tuple(_check(name, cells, find, f"{what}: {scope}") for name, (find, what) in CHECKS.items())
+
+
+def _check(name: str, cells: Sequence[Cell], find: Find, success: str) -> Check:
+    faults = [f"{cell.where}: {fault}" for cell in cells for fault in find(cell)]
+    if not faults:
+        return Check(name, ok=True, detail=success)
+    more = f"; and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return Check(name, ok=False, detail=faults[0] + more)

@@ -1,0 +1,25 @@
+"""What one rank of a validation run saw, and tells as JSON. Shapes: G GPUs, one rank each."""
+
+from dataclasses import dataclass
+
+PHASES = ("dispatch", "compute", "combine")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one rank saw in one layer under one placement.
+
+    Bytes are by peer; the own rank's entry is local copies.
+    """
+
+    rank: int
+    side: str  # plan or baseline
+    row: int  # of the job's layers
+    sent_bytes_G: list[int]
+    received_bytes_G: list[int]
+    sent_back_bytes_G: list[int]  # combine
+    received_back_bytes_G: list[int]
+    received: list[list[int]]  # source, expert, assignments
+    misplaced: str  # the first assignment that came to a slot which does not hold its expert
+    wrong_sums: list[str]  # passes in which a token came back wrong
+    seconds: dict[str, list[float]]  # by phase, one for each repeat

@@ -1,0 +1,131 @@
+"""Which facts are of the same host.
+
+Hosts are told apart by name, then by the UUIDs of their GPUs. Facts without either (a pasted matrix, an
+ibstat) are taken as parts of one host when each is of another kind; two of one kind are never taken as two
+hosts in silence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from probes.base.facts import HostFacts
+from probes.machine.host import Notes
+
+NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
+
+
+def same_host(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:
+    """The facts of each host: named hosts in the order given, then unnamed ones."""
+    named: dict[str, list[list[HostFacts]]] = {}
+    loose: list[HostFacts] = []
+    for fact in facts:
+        name = name_of(fact)
+        if name:
+            _add(named.setdefault(name, []), fact, notes)
+        else:
+            loose.append(fact)
+    groups = [group for same in named.values() for group in same]
+    rest = [fact for fact in loose if not _join_known(groups, fact)]
+    if not rest:
+        return groups
+    parts = _unnamed(rest, nodes, notes)
+    if len(groups) == 1 and len(parts) == 1 and not _contradict(groups[0], parts[0]):
+        notes.warnings.append(f"{_sources(parts[0])} name no host: taken as of {name_of(groups[0][0])}")
+        return [groups[0] + parts[0]]
+    if groups and not any(fact.gpus for part in parts for fact in part):
+        unused = f"{_sources(rest)} name no host, and there are several: not used"
+        notes.unknown.append(f"{unused}; take them again with the host's name before each line")
+        return groups
+    return groups + parts
+
+
+def name_of(fact: HostFacts) -> str:
+    name = (fact.host or "").strip()
+    return "" if name.lower() in NO_NAMES else name
+
+
+def _add(same: list[list[HostFacts]], fact: HostFacts, notes: Notes) -> None:
+    """Facts of one host name go together, unless their GPUs are other ones: then the name is used twice."""
+    fitting = next((group for group in same if not _contradict(group, [fact])), None)
+    if fitting is not None:
+        fitting.append(fact)
+        return
+    if same:
+        both = f"{fact.source}: names the host {fact.host} like {same[0][0].source}"
+        notes.warnings.append(f"{both}, but its GPUs have other UUIDs: taken as another host")
+    same.append([fact])
+
+
+def _uuids(facts: Sequence[HostFacts]) -> set[str]:
+    return {gpu.uuid for fact in facts for gpu in fact.gpus if gpu.uuid}
+
+
+def _machines(facts: Sequence[HostFacts]) -> set[str]:
+    return {fact.machine for fact in facts if fact.machine}
+
+
+def _guids(facts: Sequence[HostFacts]) -> set[str]:
+    return {nic.guid for fact in facts for nic in fact.nics if nic.guid}
+
+
+def _contradict(one: Sequence[HostFacts], other: Sequence[HostFacts]) -> bool:
+    """Whether both name GPUs (or NICs by GUID, or the machine) and share none."""
+    marked = [(marks(one), marks(other)) for marks in (_uuids, _guids, _machines)]
+    return any(mine and theirs and not mine & theirs for mine, theirs in marked)
+
+
+def _join_known(groups: list[list[HostFacts]], fact: HostFacts) -> bool:
+    """Add an unnamed fact to the host that has its GPUs or NICs."""
+    for group in groups:
+        if any(marks(group) & marks([fact]) for marks in (_uuids, _guids, _machines)):
+            group.append(fact)
+            return True
+    return False
+
+
+def _unnamed(facts: list[HostFacts], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:
+    """Groups of facts that name no host.
+
+    Those of different kinds go together, those of one kind apart where they cannot be the same host.
+    """
+    groups: list[list[HostFacts]] = []
+    doubtful: list[str] = []
+    for fact in facts:
+        if _join_known(groups, fact):
+            continue
+        alike = next((group for group in groups for other in group if _same(other, fact)), None)
+        open_groups = [group for group in groups if _takes(group, fact)]
+        if alike is not None:
+            if nodes is None:
+                both = f"{fact.source} and {alike[0].source} look the same and name no host"
+                doubtful.append(f"{both}: taken as one host told twice; say --nodes 2 if they are two")
+        elif open_groups:
+            first = open_groups[0][0].source
+            open_groups[0].append(fact)
+            if len(open_groups) > 1:
+                several = f"{fact.source} names no host and could be of several"
+                doubtful.append(f"{several}; taken as of the host of {first}")
+        else:
+            groups.append([fact])
+            if len(groups) > 1:
+                both = f"{fact.source} and {groups[0][0].source} differ and name no host"
+                doubtful.append(f"{both}: taken as two hosts; give only one of them if they are one")
+    notes.unknown += doubtful
+    several_sources = [group for group in groups if len({fact.source for fact in group}) > 1]
+    notes.warnings += [f"{_sources(group)} name no host: taken as one host" for group in several_sources]
+    return groups
+
+
+def _same(one: HostFacts, other: HostFacts) -> bool:
+    """Whether both are of one kind and tell the same."""
+    told = [replace(fact, source="", warnings=(), unknown=()) for fact in (one, other)]
+    return told[0] == told[1]
+
+
+def _takes(group: list[HostFacts], fact: HostFacts) -> bool:
+    """Whether the fact can be another part of that host."""
+    return all(other.kind != fact.kind for other in group) and not _contradict(group, [fact])
+
+
+def _sources(facts: Sequence[HostFacts]) -> str:
+    return " and ".join(dict.fromkeys(fact.source for fact in facts))

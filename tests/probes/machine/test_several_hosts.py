@@ -1,0 +1,81 @@
+"""Facts of several hosts: which are of one, how many there are, and what joins them."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.base import BadInput
+from probes.machine.assemble import assemble
+from probes.machine.hints import Hints
+from tests.probes.machine.told import HINTS, matrix, named, ports, said, topology
+
+UUID = "12345678-1234-1234-1234-1234567890ab.1"
+
+
+class TestSeveralHosts:
+    def test_names_make_nodes(self) -> None:
+        """Facts of one name are one host; two names are two nodes."""
+        facts = [
+            fact
+            for host, first in (("n1", 0), ("n2", 8))
+            for fact in (matrix(host=host), named(host=host, first=first), ports(host=host))
+        ]
+        found = assemble(facts)
+        assert found.hosts == ("n1", "n2")
+        assert found.nvlink_domains == (tuple(range(8)), tuple(range(8, 16)))
+        assert topology(found).gpu_count == 16
+        assert found.affinity[9] == ("NIC1",)
+        assert "taken as flat" in said(found)
+
+    def test_two_unnamed_files_alike_are_one_host_and_said(self) -> None:
+        """Never two nodes in silence; --nodes says it."""
+        twice = [matrix(source="a.txt"), matrix(source="b.txt")]
+        once = assemble(twice, HINTS)
+        assert once.gpus == 8
+        assert any("--nodes 2" in sentence for sentence in once.unknown)
+        stated = assemble(twice, replace(HINTS, nodes=2))
+        assert stated.gpus == 16
+        assert not any("--nodes" in sentence for sentence in stated.unknown)
+
+    def test_two_unnamed_files_that_differ_are_two_hosts_and_said(self) -> None:
+        """They cannot be one matrix; that they are two hosts is still an assumption."""
+        found = assemble([matrix(source="a.txt"), matrix(4, source="b.txt")], HINTS)
+        assert found.gpus == 12
+        assert any("taken as two hosts" in sentence for sentence in found.unknown)
+
+    def test_localhost_is_no_name(self) -> None:
+        """Two hosts that call themselves localhost are told apart by their GPUs."""
+        one, other = (replace(named(host="localhost", first=first), kind=f"nvml{first}") for first in (0, 8))
+        assert assemble([one, other]).gpus == 16
+
+    def test_one_name_for_two_hosts_is_said(self) -> None:
+        """The UUIDs differ, so these are two hosts whatever they are called."""
+        found = assemble([named(host="node", first=0), named(host="node", first=8)])
+        assert found.gpus == 16
+        assert "other UUIDs" in said(found)
+
+    def test_one_gpu_on_two_hosts_is_said(self) -> None:
+        """The same UUID under two names is counted twice, and that is told."""
+        assert "counted twice" in said(assemble([named(host="n1"), named(host="n2")]))
+
+    def test_unnamed_part_joins_the_only_host_or_none(self) -> None:
+        """An ibstat without a name belongs to the one host there is; with two hosts it is not used."""
+        (node,) = topology(assemble([matrix(host="n1"), named(host="n1"), ports()])).nodes
+        assert node.nics[0].rate.bytes_per_s == 50e9
+        found = assemble([matrix(host="n1"), matrix(host="n2"), ports()], Hints(gpu="H100"))
+        assert found.nics == 16
+        assert any("not used" in sentence for sentence in found.unknown)
+
+    def test_fabric_of_the_gpus_joins_hosts(self) -> None:
+        """Eight trays of one fabric are one domain of 32; without a common key they are eight."""
+        trays = [matrix(4, host=f"t{n}") for n in range(8)]
+        joined = [replace(tray, gpus=tuple(replace(gpu, fabric=UUID) for gpu in tray.gpus)) for tray in trays]
+        found = assemble(joined, replace(HINTS, gpu="GB200"))
+        assert found.nvlink_domains == (tuple(range(32)),)
+        assert topology(found).domain_count == 1
+        assert len(assemble(trays, HINTS).nvlink_domains) == 8
+
+    def test_stated_number_must_fit_the_sources(self) -> None:
+        """Two hosts are described, four are stated: which are they?"""
+        with pytest.raises(BadInput, match="--nodes 4"):
+            assemble([matrix(host="n1"), matrix(host="n2")], replace(HINTS, nodes=4))
