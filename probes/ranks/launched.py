@@ -65,7 +65,8 @@ def _open_store(rank: int, world: int, timeout: timedelta) -> Store:
         return store
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     # torch's own lists of names lag behind
-    return dist.TCPStore(host, port, world, rank == 0, timeout, wait_for_workers=False)  # type: ignore[attr-defined]
+    place = (host, port, world, rank == 0, timeout)
+    return dist.TCPStore(*place, wait_for_workers=False)  # type: ignore[attr-defined]
 
 
 def _texts_of_all(task: Task, store: Store, rank: int) -> list[str]:

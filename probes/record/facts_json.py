@@ -47,7 +47,8 @@ def _entry(hint: Any, value: Any, where: str) -> Any:
     if origin in (Union, types.UnionType):  # T | None; None itself is written by leaving the key out
         return _entry(next(one for one in arguments if one is not type(None)), value, where)
     if is_dataclass(hint):
-        return from_plain(hint, value, where)  # type: ignore[arg-type]  # a hint that is a dataclass is a type
+        # a hint that is a dataclass is a type
+        return from_plain(hint, value, where)  # type: ignore[arg-type]
     if origin is tuple:
         return _tuple(arguments, value, where)
     if origin is Mapping:

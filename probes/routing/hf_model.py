@@ -30,7 +30,8 @@ class LoadedModel:
     notes: tuple[str, ...]
 
 
-def load_model(path: str, device: str = "auto", as_bytes: bool = False) -> LoadedModel:  # noqa: FBT001, FBT002 - a flag of the command line
+# a flag of the command line
+def load_model(path: str, device: str = "auto", as_bytes: bool = False) -> LoadedModel:  # noqa: FBT001, FBT002
     """The model in a folder or of a name on the hub.
 
     BadInput where it is no MoE model, does not load, or a weight is missing.

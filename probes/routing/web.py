@@ -76,7 +76,8 @@ def fetch(server: Server, path: str, body: dict[str, Any] | None = None) -> byte
     if server.api_key:
         headers["Authorization"] = f"Bearer {server.api_key}"
     content = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data=content, headers=headers)  # noqa: S310 - Server has checked the scheme
+    # Server has checked the scheme
+    request = urllib.request.Request(url, data=content, headers=headers)  # noqa: S310
     until = time.monotonic() + timeout_seconds
     try:
         with _OPENER.open(request, timeout=timeout_seconds) as answer:

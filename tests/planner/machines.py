@@ -32,7 +32,8 @@ def own_nics(gpus: int, gigabytes_per_s: float = 50) -> tuple[Nic, ...]:
 
 
 def machine(node: Node, nodes: int = 1, kind: str = "none", **fabric: float) -> Topology:
-    return Topology("test", (node,) * nodes, Fabric(kind, BY_HAND, **fabric), "made up for tests")  # type: ignore[arg-type]
+    network = Fabric(kind, BY_HAND, **fabric)  # type: ignore[arg-type]
+    return Topology("test", (node,) * nodes, network, "made up for tests")
 
 
 def two_by_two(kind: str = "none", nodes: int = 2, **fabric: float) -> Topology:

@@ -91,10 +91,8 @@ def refined_fully(problem: Problem) -> npt.NDArray[np.int64]:
 def protected(problem: Problem, expert_LP: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """The rows, changed where the loss of a node would take an expert with it.
 
-    Needs two slots for every expert.
-
-    What spreads over nodes of equal size survives already; unequal nodes, and layouts that never look at
-    nodes, need the repair.
+    Needs two slots for every expert. What spreads over nodes of equal size survives already; unequal nodes,
+    and layouts that never look at nodes, need the repair.
     """
     if problem.survive is None or not problem.survive.node:
         return expert_LP.astype(np.int64)

@@ -23,10 +23,9 @@ def connect(
 ) -> Ints:
     """expert_LP whose GPUs form one island in every layer.
 
-    Each swap is the one that leaves the lower peak of its two GPUs, ties to the lower slots.
-
-    With `node_G`, swaps within a node come before others: they leave every expert on the nodes it is on.
-    ValueError where the replicas are too few: slots - experts < gpus - 1.
+    Each swap is the one that leaves the lower peak of its two GPUs, ties to the lower slots. With `node_G`,
+    swaps within a node come before others: they leave every expert on the nodes it is on. ValueError where
+    the replicas are too few: slots - experts < gpus - 1.
     """
     if expert_LP.shape[1] - load_LE.shape[1] < gpus - 1:
         raise ValueError(f"{expert_LP.shape[1]} slots for {load_LE.shape[1]} experts cannot join {gpus} GPUs")

@@ -21,9 +21,7 @@ WORTH_DEALING_SINGLY = 1.03
 def deal(value_RE: Loads, times_RE: Ints, speed_RB: Loads) -> Ints:
     """item_RBS: `times` copies of every item over the bins, none twice in a bin, given times <= bins.
 
-    Values are 0 or more.
-
-    Bins end near even in value over speed.
+    Values are 0 or more. Bins end near even in value over speed.
     """
     rows, bins = speed_RB.shape
     mask = _mask(value_RE.shape[1])
@@ -62,12 +60,11 @@ def _keys(value: Loads, ids: Ints, mask: int) -> Ints:
 def _deal_rounds(round_SRB: Ints, mask: int, speed_RB: Loads) -> Ints:
     """key_SRB: what each bin gets in each round.
 
-    A round's largest goes to the bin that lacks most, its smallest to the one that lacks least.
-
-    No other order of a round leaves a lower peak, where bins are equally fast. So once all are dealt, rounds
-    are dealt again, smallest items first, each knowing now what the others hold. The copies of an item follow
-    each other, so they can only meet across two rounds: at first the bins that have one are passed over, and
-    later such copies stay where they are.
+    A round's largest goes to the bin that lacks most, its smallest to the one that lacks least. No other
+    order of a round leaves a lower peak, where bins are equally fast. So once all are dealt, rounds are dealt
+    again, smallest items first, each knowing now what the others hold. The copies of an item follow each
+    other, so they can only meet across two rounds: at first the bins that have one are passed over, and later
+    such copies stay where they are.
     """
     rounds, rows, bins = round_SRB.shape
     crossing_SR2 = _crossing(round_SRB & mask)
@@ -145,10 +142,8 @@ def _pass_over(order_RB: Ints, before_RB: Ints, shared_R: Ints, item_RB: Ints) -
 def _deal_singly(item_RP: Ints, value_RP: Loads, speed_RB: Loads) -> tuple[Ints, Loads]:
     """Item by item, largest first, to the bin that has room, no copy, and then the least value over speed.
 
-    Better where few items outweigh all others.
-
-    Returns item_RBS and peak_R; the peak is infinite, and the items void, for a row in which the last copies
-    found no bin.
+    Better where few items outweigh all others. Returns item_RBS and peak_R; the peak is infinite, and the
+    items void, for a row in which the last copies found no bin.
     """
     (rows, slots), bins = item_RP.shape, speed_RB.shape[1]
     size = slots // bins

@@ -27,12 +27,11 @@ def on_two_nodes(load_LE: Loads, expert_LP: npt.NDArray[np.integer], node_G: Int
 def _bring_out(load_E: Loads, expert_P: Ints, expert: int, node_P: Ints, gpus: int) -> None:
     """Swap one copy of the expert to another node, changing `expert_P` in place.
 
-    Of all swaps it is the one that leaves the lower peak of its two GPUs.
-
-    A slot elsewhere qualifies if its expert stays on two nodes. There is always one, or else the slots
-    elsewhere would hold different experts, each with a copy here and none of them this one: too few for what
-    the caller promises. Only if that slot's expert also sits on every GPU here that holds this one no swap is
-    possible; then it has copies enough to give the slot away.
+    Of all swaps it is the one that leaves the lower peak of its two GPUs. A slot elsewhere qualifies if its
+    expert stays on two nodes. There is always one, or else the slots elsewhere would hold different experts,
+    each with a copy here and none of them this one: too few for what the caller promises. Only if that slot's
+    expert also sits on every GPU here that holds this one no swap is possible; then it has copies enough to
+    give the slot away.
     """
     home = int(node_P[expert_P == expert][0])
     gpu_P = np.arange(len(expert_P)) // (len(expert_P) // gpus)

@@ -23,10 +23,9 @@ NEVER = 1 << 20  # cost of a pair that must not be
 def relabelled(problem: Problem, old: Placement, new: Placement) -> Placement:
     """`new` with its GPUs renamed, layer by layer: no layer keeps fewer experts on their GPU than before.
 
-    Ties go to the present names.
-
-    Where nodes matter (a rule that prefers near replicas, messages a node), nodes are renamed as wholes, then
-    GPUs within them. A node, and a GPU, takes only the place of one of the same size and model.
+    Ties go to the present names. Where nodes matter (a rule that prefers near replicas, messages a node),
+    nodes are renamed as wholes, then GPUs within them. A node, and a GPU, takes only the place of one of the
+    same size and model.
     """
     kind_G = np.unique([gpu.model.name for gpu in problem.topology.gpus], return_inverse=True)[1]
     node_G = problem.node_G if _whole_nodes(problem) else np.zeros(problem.gpus, dtype=np.int64)

@@ -25,10 +25,8 @@ WORTH = 1e-9
 def settle(problem: Problem, placement: Placement) -> Placement:
     """No layer's busiest GPU (its load over its speed) is higher under the problem's own rule.
 
-    Nothing is drawn; ties go to the lower slot.
-
-    Nodes must be whole runs of ranks, as a topology's are: else the order of replicas would change with a
-    move within a node.
+    Nothing is drawn; ties go to the lower slot. Nodes must be whole runs of ranks, as a topology's are: else
+    the order of replicas would change with a move within a node.
     """
     expert_LP = placement.expert_LP.copy()
     rule = find_rule(problem.replica_rule)

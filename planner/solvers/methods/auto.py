@@ -42,11 +42,10 @@ def solve_with_bounds(
 ) -> Solved:
     """No layer scores worse than any candidate that was tried.
 
-    `score` is the load of the busiest GPU under even split where none is given.
-
-    Small layers also go to CP-SAT, for a proof; larger ones only within a budget. `budget_seconds` is a
-    wall-clock limit: candidates that it leaves no time for are left out, so an answer that it cut short is
-    not reproducible. Ctrl-C gives the best so far, once there is one.
+    `score` is the load of the busiest GPU under even split where none is given. Small layers also go to
+    CP-SAT, for a proof; larger ones only within a budget. `budget_seconds` is a wall-clock limit: candidates
+    that it leaves no time for are left out, so an answer that it cut short is not reproducible. Ctrl-C gives
+    the best so far, once there is one.
     """
     stop = None if budget_seconds is None else time.monotonic() + budget_seconds
     best = BestRows(score or partial(_peaks_L, problem))

@@ -13,10 +13,8 @@ def solve(
 ) -> Placement:
     """Slots of one GPU are consecutive and never more than the experts, so no expert meets itself.
 
-    Slots keep the engines' order.
-
-    Copies of an expert are as many for each, give or take one; swaps bring them to two nodes where the
-    problem asks to survive the loss of one.
+    Slots keep the engines' order. Copies of an expert are as many for each, give or take one; swaps bring
+    them to two nodes where the problem asks to survive the loss of one.
     """
     del seed, budget_seconds, progress
     expert_P = np.arange(problem.slots) % problem.model.experts

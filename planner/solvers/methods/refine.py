@@ -13,9 +13,8 @@ def solve(
 ) -> Placement:
     """Busiest GPU of every layer no higher than `greedy`'s, where replicas share evenly.
 
-    Nothing is drawn: every seed gives the same placement.
-
-    `budget_seconds` is a wall-clock limit on the moves: an answer that it cut short is not reproducible.
+    Nothing is drawn: every seed gives the same placement. `budget_seconds` is a wall-clock limit on the
+    moves: an answer that it cut short is not reproducible.
     """
     del seed
     if budget_seconds is None and progress is None:

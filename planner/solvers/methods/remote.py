@@ -41,9 +41,8 @@ def candidates(
 ) -> Iterator[Placement]:
     """Replicas where they save the most crossings, or the highest load; GPUs balanced with different weights.
 
-    Nothing where no node is preferred.
-
-    Nor where losses are to be survived: that asks for replicas of the coldest experts too.
+    Nothing where no node is preferred. Nor where losses are to be survived: that asks for replicas of the
+    coldest experts too.
     """
     del seed, budget_seconds
     node_G = _preferred_nodes(problem)

@@ -15,11 +15,13 @@ GOOD = read_topology("hgx-h100:4")
 
 
 def found(topology: Topology, **workload: object) -> dict[str, Finding]:
-    return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, Workload(**workload))}  # type: ignore[arg-type]
+    asked = Workload(**workload)  # type: ignore[arg-type]
+    return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, asked)}
 
 
 def with_first_node(topology: Topology, **changes: object) -> Topology:
-    return replace(topology, nodes=(replace(topology.nodes[0], **changes), *topology.nodes[1:]))  # type: ignore[arg-type]
+    first = replace(topology.nodes[0], **changes)  # type: ignore[arg-type]
+    return replace(topology, nodes=(first, *topology.nodes[1:]))
 
 
 def share(cost: str) -> float:

@@ -42,7 +42,8 @@ def test_a_part_keeps_ids_loads_and_trace() -> None:
     assert (part.model.moe_layer_ids, part.model.draft_layer_ids, part.model.layers) == ((2,), (3,), 3)
     assert part.load.tokens_WLE.tolist() == problem.load.tokens_WLE[:, 1:].tolist()
     assert part.load.trace is not None
-    assert part.load.trace.experts_LTK.tolist() == problem.load.trace.experts_LTK[1:].tolist()  # type: ignore[union-attr]
+    assert problem.load.trace is not None
+    assert part.load.trace.experts_LTK.tolist() == problem.load.trace.experts_LTK[1:].tolist()
     assert part.load.unmeasured_layer_ids == (2,)
     assert (part.slots_per_gpu, part.replica_rule, part.workload) == (
         problem.slots_per_gpu,

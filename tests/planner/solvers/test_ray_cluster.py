@@ -48,9 +48,9 @@ def test_no_address_is_no_cluster() -> None:
     assert "ray" not in sys.modules
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
-def test_absent_ray_names_the_extra() -> None:
+def test_absent_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line that says what to install."""
+    monkeypatch.setitem(sys.modules, "ray", None)
     with (
         pytest.raises(BadInput, match=r"ray is not installed; pip install 'moeplan\[ray\]'"),
         joined("127.0.0.1:6379"),

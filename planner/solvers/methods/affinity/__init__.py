@@ -47,10 +47,9 @@ def candidates(
 ) -> Iterator[Placement]:
     """One placement for each weight of balance against traffic.
 
-    None where nothing is to be saved, for `refine` is a candidate already.
-
-    Layers too large to be shaken are searched with the first weight alone, and keep that row; where all are
-    so, one placement is offered. `budget_seconds` is a wall-clock limit: past it no layer is shaken.
+    None where nothing is to be saved, for `refine` is a candidate already. Layers too large to be shaken are
+    searched with the first weight alone, and keep that row; where all are so, one placement is offered.
+    `budget_seconds` is a wall-clock limit: past it no layer is shaken.
     """
     if not helps(problem):
         return

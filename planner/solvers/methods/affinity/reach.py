@@ -21,10 +21,8 @@ Shares = npt.NDArray[np.float32]
 class Reach:
     """`near`: a source uses the copies of its own place where there are any, else all copies evenly.
 
-    Without it always all copies evenly.
-
-    `averaged`: sources of a place are taken as one average source, N cells instead of N squared. Exact
-    without `near`.
+    Without it always all copies evenly. `averaged`: sources of a place are taken as one average source, N
+    cells instead of N squared. Exact without `near`.
     """
 
     gpus_N: Ints

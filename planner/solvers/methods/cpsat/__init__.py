@@ -49,7 +49,6 @@ def solve_with_bounds(
     """Layers with the largest gap first, layers of equal load once.
 
     A layer's effort follows from the model's size alone, not from the other rows at hand.
-
     `deterministic_seconds` is the solver's own measure of effort, over small layers; `budget_seconds` is a
     wall-clock limit, and an answer that it cut short is not reproducible.
     """

@@ -21,11 +21,10 @@ def solve_fractional_bound(
 ) -> Answer:
     """The placement whose best split has the least loaded busiest GPU.
 
-    `bound` holds for every placement and every split; `proven`: this one meets it.
-
-    A best split of a given placement has some set of GPUs as its bottleneck, so its peak is a load over at
-    most G GPUs: whole loads times lcm(1..G) keep it whole. Otherwise whole units lose at most one unit, 2^-44
-    of the layer's load, and the bound is lowered by it.
+    `bound` holds for every placement and every split; `proven`: this one meets it. A best split of a given
+    placement has some set of GPUs as its bottleneck, so its peak is a load over at most G GPUs: whole loads
+    times lcm(1..G) keep it whole. Otherwise whole units lose at most one unit, 2^-44 of the layer's load, and
+    the bound is lowered by it.
     """
     load_E = np.asarray(load_E, dtype=np.float64)
     replicas_1E = replicate(load_E[None], gpus * slots_per_gpu, gpus)
