@@ -9,6 +9,7 @@ from planner.cli.capacity import capacity
 from planner.cli.check import check
 from planner.cli.console import Commands
 from planner.cli.emit import emit
+from planner.cli.engine import engine
 from planner.cli.evaluate import evaluate
 from planner.cli.inputs import load, model
 from planner.cli.maps import convert
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 COMMANDS = (
-    *(topology, probe, import_command, model, load),
+    *(topology, probe, import_command, model, load, engine),
     *(solve, evaluate, emit, check, convert, validate),
     *(bench, record, capacity, budget),
 )

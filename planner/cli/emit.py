@@ -19,11 +19,18 @@ launch_options = options(
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN", type=FILE)
-@option("--engine", required=True, help="sglang, trtllm, vllm or vllm_ascend.")
+@click.argument("plan_files", metavar="PLAN [PLAN]", type=FILE, nargs=-1, required=True)
+@option("--engine", required=True, help="The engine that will serve; 'moeplan engine list' shows all.")
+@option("--engine-version", help="Release that will serve, like 0.5.23.")
 @option(
-    "--engine-version",
-    help="Release that will serve, like 0.5.23; an unknown one says which known one is assumed.",
+    "--trust", is_flag=True, help="Write for a release nobody has read, by the nearest earlier one's rules."
+)
+@option(
+    "--role",
+    type=click.Choice(["mixed", "prefill", "decode"]),
+    default="mixed",
+    show_default=True,
+    help="A server for all traffic, or half of a prefill/decode pair; two plans are a whole pair.",
 )
 @option(
     "--flags-only",
@@ -51,21 +58,44 @@ launch_options = options(
 @option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
 @launch_options
 @json_option
-def emit(plan_file: Path, engine: str, folder: Path, as_json: bool, **flags: Any) -> None:
+def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any) -> None:
     """Write what an engine loads, and the command that starts it; exit 2 and no file where the engine would
-    ignore the plan's map.
+    ignore the plan's map or the launch would not stand.
 
+    \b
     Example: moeplan emit plan.json --engine sglang -o out
-    """
-    from planner.maps import emit_plan, write_emission
+    A pair:  moeplan emit prefill.json decode.json --engine sglang -o out
+    """  # noqa: D301 - click wants the backspace itself
+    from planner.maps import emit_pair, emit_plan, write_router
 
-    chosen = {"flags_only": flags["flags_only"], "plugin": flags["plugin"], "draft": not flags["no_draft"]}
-    emission = emit_plan(plan_file, engine, flags["model_path"], flags["engine_version"], **chosen)
+    chosen = {"version": flags["engine_version"], "draft": not flags["no_draft"]}
+    chosen |= {name: flags[name] for name in ("model_path", "flags_only", "plugin", "trust")}
+    if len(plan_files) == 1:
+        emission = emit_plan(plan_files[0], flags["engine"], role=flags["role"], **chosen)
+        value = _written(emission, plan_files[0], folder, flags)
+        say(noted(value["notes"], *value["files"]), value, as_json)
+        return
+    if len(plan_files) > 2 or flags["role"] != "mixed":
+        raise click.UsageError("give one plan, or the two plans of a pair without --role")
+    pair = emit_pair(plan_files, flags["engine"], **chosen)
+    halves = {
+        role: _written(emission, pair.plans[role], folder / role, flags)
+        for role, emission in pair.emissions.items()
+    }
+    router = str(write_router(pair, folder))
+    notes = [f"{role}: {note}" for role, half in halves.items() for note in half["notes"]]
+    files = [path for half in halves.values() for path in half["files"]]
+    say(noted(notes, *files, router), {**halves, "router": router}, as_json)
+
+
+def _written(emission: "Emission", plan_file: Path, folder: Path, flags: dict[str, Any]) -> dict[str, Any]:
+    """What was written of one emission with its launcher's files."""
+    from planner.maps import write_emission
+
     launch = {name: flags[name] for name in ("launcher", "hosts", "image")}
-    emission = _with_launcher(emission, plan_file, engine, **launch)
+    emission = _with_launcher(emission, plan_file, flags["engine"], **launch)
     written = [str(path) for path in write_emission(emission, plan_file, folder)]
-    value = {"files": written, "notes": list(emission.notes), "launch": emission.launch}
-    say(noted(emission.notes, *written), value, as_json)
+    return {"files": written, "notes": list(emission.notes), "launch": emission.launch}
 
 
 def _with_launcher(

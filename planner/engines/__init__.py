@@ -3,13 +3,17 @@
 from planner.engines.common.command import NodeCommand
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
+from planner.engines.common.releases import check_known
 from planner.engines.common.script import command_line
+from planner.engines.common.verdict import Verdict
 from planner.engines.registry import (
     default_placement,
     engine_names,
     find_engine,
     find_format,
+    judge_launch,
     map_formats,
+    paired_engines,
     plugin_engines,
 )
 
@@ -18,6 +22,8 @@ __all__ = [
     "Engine",
     "MapFile",
     "NodeCommand",
+    "Verdict",
+    "check_known",
     "command_line",
     "cyclic_placement",
     "default_placement",
@@ -25,6 +31,8 @@ __all__ = [
     "find_engine",
     "find_format",
     "gpus_per_node",
+    "judge_launch",
     "map_formats",
+    "paired_engines",
     "plugin_engines",
 ]

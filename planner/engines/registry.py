@@ -3,8 +3,9 @@
 from typing import cast
 
 from planner.base import find_named, modules_with
-from planner.engines.common.interface import Engine, MapFormat, PluginEngine
+from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine
 from planner.engines.common.layout import cyclic_placement
+from planner.engines.common.verdict import MIXED, Verdict
 from planner.placement import Placement
 from planner.problem import Problem
 
@@ -18,6 +19,18 @@ def engine_names() -> tuple[str, ...]:
 
 def find_engine(name: str) -> Engine:
     return find_named(name, _engines(), "engine")
+
+
+def judge_launch(engine: str, problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    """What the judge of launches says of this engine, question and role."""
+    return find_engine(engine).judge(problem, version, role)
+
+
+def paired_engines() -> dict[str, PairedEngine]:
+    """By name, the engines that can be started as a pair of prefill and decode servers."""
+    engines = _engines()
+    with_router = [name for name in sorted(engines) if hasattr(engines[name], "router_text")]
+    return {name: cast("PairedEngine", engines[name]) for name in with_router}
 
 
 def plugin_engines() -> dict[str, PluginEngine]:

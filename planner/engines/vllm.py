@@ -13,6 +13,7 @@ from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, refuse_broken
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
 from planner.engines.common.vllm_serve import serve_words
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -26,6 +27,7 @@ VERSION = "0.33.0"
 REPLICA_RULE = "hashed"
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
+ROLES = (MIXED,)
 MOST_REDUNDANT = 1023
 GATHER = "allgather_reducescatter"  # vLLM's default all-to-all backend
 # Forward steps between two of vLLM's own rearrangements; the first comes after a quarter of it.
@@ -87,8 +89,16 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     return found
 
 
-def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    release, _ = find_release(TITLE, RELEASES, version)
+    return of_limits(TITLE, release.version, limits(problem), role)
+
+
+def emit(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
     """The launch script: there is no file that vLLM 0.33.0 would load."""
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     ignored = _ignored(problem)
@@ -97,9 +107,10 @@ def emit(placement: Placement, problem: Problem, model_path: str, version: str |
 
 
 def emit_with_plugin(
-    placement: Placement, problem: Problem, model_path: str, version: str | None = None
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
 ) -> Emission:
     """The launch script, and the package that makes vLLM's balancer return the plan's map."""
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     if not plugin_serves(problem.model):

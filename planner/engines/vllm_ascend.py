@@ -15,6 +15,7 @@ from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
 from planner.engines.common.vllm_serve import serve_words
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -27,6 +28,7 @@ VERSION = "0.23.0.post1"
 REPLICA_RULE = "fixed-by-source"  # replica ep_rank % n of each expert
 ACCELERATOR = "ascend"
 DRAFT_IS_OPTIONAL = False
+ROLES = (MIXED,)
 MAP_NAME = "expert_map.json"
 _KIND = "vllm-ascend expert map"
 _REMOVAL = "static EPLB from an expert map is scheduled for removal in v0.25.1"
@@ -74,11 +76,19 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     return [Violation("gpus", "vllm-ascend's expert map is for an EP size of more than 1")]
 
 
-def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    release, _ = find_release(TITLE, RELEASES, version)
+    return of_limits(TITLE, release.version, limits(problem), role)
+
+
+def emit(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
     """Map and launch script.
 
     The script must stay in the plan's folder, whose path it writes into a JSON flag.
     """
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     notes += tuple(_notes(placement, problem))

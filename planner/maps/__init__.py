@@ -3,6 +3,7 @@
 from planner.maps.check import check_file, judge
 from planner.maps.convert import convert_file, rows_of, write_map
 from planner.maps.emission import emit_plan, write_emission
+from planner.maps.pair import emit_pair, write_router
 from planner.maps.read import find_map, read_value
 from planner.maps.recorded_under import read_slot_map
 from planner.maps.rules import rows_LP
@@ -10,6 +11,7 @@ from planner.maps.rules import rows_LP
 __all__ = [
     "check_file",
     "convert_file",
+    "emit_pair",
     "emit_plan",
     "find_map",
     "judge",
@@ -19,4 +21,5 @@ __all__ = [
     "rows_of",
     "write_emission",
     "write_map",
+    "write_router",
 ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.base import BadInput, check_keys, dump_json, read_json, read_text, write_atomic
-from planner.engines import Emission, engine_names, find_engine, map_formats, plugin_engines
+from planner.engines import Emission, check_known, engine_names, find_engine, map_formats, plugin_engines
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -16,7 +16,7 @@ MANIFEST = "moeplan-emission.json"  # what was written into the folder, and its 
 MANIFEST_SCHEMA = "moeplan/emission/1"
 
 
-def emit_plan(
+def emit_plan(  # noqa: PLR0913 - each is an option of the command
     plan_file: Path,
     engine: str,
     model_path: str | None = None,
@@ -25,6 +25,8 @@ def emit_plan(
     flags_only: bool = False,
     plugin: bool = False,
     draft: bool = True,
+    role: str = "mixed",
+    trust: bool = False,
 ) -> Emission:
     """What `engine` loads to serve the plan.
 
@@ -36,13 +38,15 @@ def emit_plan(
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
+    if not trust:
+        check_known(found.TITLE, found.RELEASES, version)
     if plugin:
         _check_plugin(engine, flags_only=flags_only)
     if not draft:
         _check_no_draft(engine)
         problem, placement = _without_draft(problem, placement)
     emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
-    emission = emit(placement, problem, model_path or problem.model.name, version)
+    emission = emit(placement, problem, model_path or problem.model.name, version, role)
     if emission.ignored:
         if engine in map_formats() and not flags_only:
             raise BadInput(f"{plan_file}: {emission.ignored}; {_way_out(problem.model, engine)}")

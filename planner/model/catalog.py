@@ -20,6 +20,7 @@ _FACTS: _Kinds = {
 _OPTIONAL_FACTS: _Kinds = {
     **dict.fromkeys(("shared_experts", "expert_groups", "groups_per_token", "expert_matrices"), int),
     "dtype_assumed": bool,
+    "quant_method": str,
 }
 
 

@@ -12,7 +12,7 @@ from planner.model.families import FAMILIES, Family
 from planner.model.hf_config import MOST_LAYERS, HfConfig, quoted, shown
 from planner.model.model import ModelSpec
 from planner.model.moe_layers import blocks
-from planner.model.weight_dtype import weight_dtype
+from planner.model.weight_dtype import quant_method, weight_dtype
 
 MOST_EXPERTS = 100_000
 LARGEST_WIDTH = 10_000_000
@@ -50,6 +50,7 @@ def spec_from_config(config: dict[str, Any], name: str, source: str) -> ModelSpe
         groups_per_token=reader.whole("topk_group", 1, MOST_EXPERTS, default=1),
         expert_matrices=family.matrices,
         dtype_assumed=assumed,
+        quant_method=quant_method(config, reader.values, dtype),
     )
 
 

@@ -31,6 +31,7 @@ class ModelSpec:
     groups_per_token: int = 1
     expert_matrices: int = 3  # gate, up, down; 2 where the expert has no gate
     dtype_assumed: bool = False  # the release's weight dtype could not be verified
+    quant_method: str = ""  # of its config's quantization, where that is not the usual one of its dtype
 
     def __post_init__(self) -> None:
         for field in ("layers", "experts", "top_k", "hidden", "expert_intermediate", "dispatch_width"):
@@ -62,6 +63,11 @@ class ModelSpec:
         return self.moe_layer_ids + self.draft_layer_ids
 
     @property
+    def quantization(self) -> str:
+        """`quant_method` of the release, by which engines choose their kernels; empty for plain 16 bits."""
+        return self.quant_method or USUAL_METHODS[self.weight_dtype]
+
+    @property
     def _expert_weights(self) -> int:
         return self.expert_matrices * self.dispatch_width * self.expert_intermediate
 
@@ -82,4 +88,11 @@ BYTES_PER_WEIGHT = {
     "mxfp4": 0.5 + 1 / 32,  # one 8-bit scale for 32 weights
     "nvfp4": 0.5 + 1 / 16,  # one 8-bit scale for 16 weights
     "int4": 0.5 + 2 / 32,  # one bf16 scale for 32 weights
+}
+USUAL_METHODS = {  # `quant_method` that releases of a dtype mostly have
+    "bf16": "",
+    "fp8": "fp8",
+    "mxfp4": "mxfp4",
+    "nvfp4": "modelopt",
+    "int4": "compressed-tensors",
 }

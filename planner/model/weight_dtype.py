@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.base import BadInput
 from planner.model.hf_config import shown
+from planner.model.model import USUAL_METHODS
 
 # Spelling of a scheme, lower case -> weight dtype.
 _METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "fp4": "mxfp4"}
@@ -43,6 +44,13 @@ def weight_dtype(config: dict[str, Any], text: dict[str, Any], where: str) -> tu
         f"{where}: the weight dtype 'dtype' or 'torch_dtype' is {shown(stored)}; "
         "known are bfloat16, float16 and float32"
     )
+
+
+def quant_method(config: dict[str, Any], text: dict[str, Any], dtype: str) -> str:
+    """How the release spells its quantization, where that is not the usual spelling of its dtype."""
+    stated = text.get("quantization_config") or config.get("quantization_config") or {}
+    method = stated.get("quant_method") or ("modelopt" if "quant_algo" in stated else "")
+    return "" if not isinstance(method, str) or method.lower() == USUAL_METHODS[dtype] else method.lower()
 
 
 def _quantized(quantization: dict[str, Any], expert_dtype: Any, where: str) -> str:

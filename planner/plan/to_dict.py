@@ -11,6 +11,7 @@ import numpy as np
 from planner.bounds import PARTS
 from planner.cost import AfterLoss, Cost, ledger
 from planner.load import LoadProfile
+from planner.model import ModelSpec
 from planner.plan.moves import Moves, steps_to_pay
 from planner.plan.plain import attributes, plain, rows
 from planner.plan.plan import Baseline, Domain, Plan
@@ -34,7 +35,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     moves = {"moves": moves_to_dict(plan.moves, plan.saved_seconds)} if plan.moves else {}
     return {
         "schema": SCHEMA,
-        "model": {key: plain(value) for key, value in asdict(problem.model).items()},
+        "model": _model(problem.model),
         **attributes(problem, "gpus", "slots_per_gpu", "redundant"),
         **attributes(origin, "engine", "method"),
         "replica_rule": problem.replica_rule,
@@ -55,6 +56,12 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "notes": list(origin.notes),
         "provenance": dict(origin.provenance),
     }
+
+
+def _model(model: ModelSpec) -> dict[str, Any]:
+    """The model's facts; how it is quantised only where that is not the usual way of its dtype."""
+    facts = {key: plain(value) for key, value in asdict(model).items()}
+    return {key: value for key, value in facts.items() if key != "quant_method" or value}
 
 
 def predicted_to_dict(plan: Plan) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.request import PlanRequest
+from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Finding",
     "PlanRequest",
+    "Serving",
     "answer",
     "budget_report",
     "diagnose",
@@ -26,4 +28,5 @@ __all__ = [
     "re_split",
     "solve",
     "workload_for",
+    "would_serve",
 ]

@@ -21,6 +21,7 @@ from planner.planning.lookup import (
 )
 from planner.planning.redundancy import redundant_curve
 from planner.planning.request import PlanRequest
+from planner.planning.serving import launch_notes
 from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
 from planner.problem import least_redundant, parse_objective
 from planner.solvers import Progress, Search, Workforce
@@ -89,8 +90,9 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
         curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, search, held_out)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
-    of_memory = memory_notes(problem_of(redundant), request.engine)
-    origin = replace(origin, notes=(*origin.notes, *of_memory))
+    problem = problem_of(redundant)
+    refused, of_memory = launch_notes(request.engine, problem), memory_notes(problem, request.engine)
+    origin = replace(origin, notes=(*refused, *origin.notes, *of_memory))
     return make_plan(problem_of, redundant, search, origin, held_out, current)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from planner.engines.common.command import NodeCommand
 from planner.engines.common.releases import Release
+from planner.engines.common.verdict import MIXED, Verdict
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
@@ -68,6 +69,7 @@ class Engine(Protocol):
     REPLICA_RULE: str  # of its usual launch; a name that planner.replica knows
     ACCELERATOR: str  # what it runs on: nvidia or ascend
     DRAFT_IS_OPTIONAL: bool  # whether it can be started without the model's draft (MTP) layers
+    ROLES: Sequence[str]  # mixed, and prefill and decode where it can be started as a disaggregated pair
 
     def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
         """How dispatch moves bytes, a key of planner.problem.TRANSPORTS."""
@@ -91,16 +93,31 @@ class Engine(Protocol):
         """Those of its limits that a map alone can break."""
 
     def emit(
-        self, placement: Placement, problem: Problem, model_path: str, version: str | None = None
+        self,
+        placement: Placement,
+        problem: Problem,
+        model_path: str,
+        version: str | None = None,
+        role: str = MIXED,
     ) -> Emission:
-        """Files and launch script that serve `placement`.
+        """Files and launch script that serve `placement`, as the server for all traffic or half of a pair.
 
         Flags alone and `ignored` where the engine would not read its map.
         BadInput where the placement breaks a hard rule or a limit, or the version is known to differ.
         """
 
+    def judge(self, problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+        """Whether the launch of this question would stand, and what must be said for it to."""
+
     def read_map(self, value: Any) -> MapFile | None:
         """The map in a parsed JSON or YAML file, or None where this is not the engine's format."""
+
+
+class PairedEngine(Engine, Protocol):
+    """An engine that can be started as a pair of servers, one for prefill and one for decode."""
+
+    def router_text(self, prefill: Problem, decode: Problem) -> str:
+        """A script that starts the router in front of the two."""
 
 
 class PluginEngine(Engine, Protocol):
@@ -110,7 +127,12 @@ class PluginEngine(Engine, Protocol):
         """Whether the plugin can make it serve this model."""
 
     def emit_with_plugin(
-        self, placement: Placement, problem: Problem, model_path: str, version: str | None = None
+        self,
+        placement: Placement,
+        problem: Problem,
+        model_path: str,
+        version: str | None = None,
+        role: str = MIXED,
     ) -> Emission:
         """As `emit`, with the plugin among the files."""
 

@@ -55,6 +55,18 @@ def find_release(
     return found, (f"WARNING: {title} {version} is not known here (known: {names}); {assumed}",)
 
 
+def check_known(title: str, releases: Sequence[Release], version: str | None) -> None:
+    """BadInput where `version` is a release whose rules nobody has read, with those that are known."""
+    if version is None or any(version_key(one.version) == version_key(version) for one in releases):
+        return
+    nearest, _ = find_release(title, releases, version)
+    known = ", ".join(release.version for release in releases if not release.refused)
+    raise BadInput(
+        f"{title} {version} is not known here; known releases are {known}; "
+        f"--trust writes it by the rules of {nearest.version}"
+    )
+
+
 def version_key(version: str) -> tuple[int, ...]:
     """The numbers of a release, without trailing zeros; what follows them (rc1, .post1) does not count."""
     match = _VERSION.fullmatch(version.strip())

@@ -16,6 +16,7 @@ from planner.engines.common.layout import (
     uneven_nodes,
 )
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
 from planner.engines.sglang.expert_location import MAP_NAME, held_layers, map_text, read_map
 from planner.engines.sglang.launch import ATTN_DP, node_words
 from planner.model import ModelSpec
@@ -30,6 +31,7 @@ TITLE = "SGLang"
 VERSION = "0.5.23"
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = True
+ROLES = (MIXED,)
 REPLICA_RULE = "nearest-static"
 # Without an all-to-all: dynamic dispatch, the same choice on every rank. Earlier releases get it wrong.
 GATHERED_RULE = "row-index"
@@ -93,11 +95,19 @@ def limits(problem: Problem) -> list[Violation]:
     return found + deepep.limits(problem, pads_hidden=False)
 
 
-def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    release, _ = find_release(TITLE, RELEASES, version)
+    return of_limits(TITLE, release.version, limits(problem), role)
+
+
+def emit(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
     """Map and launch script.
 
     Where SGLang would not read the map, a launch without map and redundant experts.
     """
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     if release.reads_map(problem.model):

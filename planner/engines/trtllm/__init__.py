@@ -14,6 +14,7 @@ from planner.engines.common.command import NodeCommand, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import gpus_per_node, refuse_broken, rows_by_layer, same_rows, uneven_nodes
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
 from planner.engines.trtllm.load_balancer import MAP_NAME, held_layers, map_text, read_map
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -28,6 +29,7 @@ VERSION = "1.2.1"
 REPLICA_RULE = "round-robin"  # over replicas, within blocks of 1024 entries
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
+ROLES = (MIXED,)
 OPTIONS_NAME = "extra_llm_api_options.yaml"
 MOST_EXPERTS, MOST_SLOTS = 1024, 2**15  # the routing kernel's table, and its int16 slot ids
 
@@ -100,11 +102,19 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     return found
 
 
-def emit(placement: Placement, problem: Problem, model_path: str, version: str | None = None) -> Emission:
+def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    release, _ = find_release(TITLE, RELEASES, version)
+    return of_limits(TITLE, release.version, limits(problem), role)
+
+
+def emit(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
     """Map, options file and launch script.
 
     Where TensorRT-LLM would ignore the map there is none, and the options name none.
     """
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, limits(problem))
     if model_path.startswith("."):

@@ -1,0 +1,44 @@
+"""Whether an engine would serve a question: asked early by `solve`, and by `moeplan engine show`."""
+
+from dataclasses import dataclass
+
+from planner.base import BadInput
+from planner.engines import Verdict, find_engine, judge_launch
+from planner.model import find_model
+from planner.planning.lookup import find_load, find_topology, workload_for
+from planner.planning.request import PlanRequest
+from planner.problem import Problem, check_slots
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The question that was put, and what the judge of launches says of it."""
+
+    problem: Problem
+    verdict: Verdict
+
+
+def would_serve(request: PlanRequest, version: str | None = None, role: str = "mixed") -> Serving:
+    """The verdict on an engine for a model, a machine, a phase and R (0 where it is not given)."""
+    if request.engine is None:
+        raise BadInput("name the engine that would serve")
+    model = find_model(request.model) if isinstance(request.model, str) else request.model
+    topology, _ = find_topology(request.topology, request.ep)
+    engine = find_engine(request.engine)
+    least = -model.experts % topology.gpu_count
+    slots = check_slots(model, topology.gpu_count, least if request.redundant is None else request.redundant)
+    workload = workload_for(request, model, topology, engine)
+    rule = engine.replica_rule(request.phase, topology)
+    problem = Problem(topology, model, find_load((), model), workload, slots, rule)
+    return Serving(problem, judge_launch(request.engine, problem, version, role))
+
+
+def launch_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
+    """What `emit` would refuse, said before anyone counts on the plan."""
+    if engine is None:
+        return ()
+    verdict = judge_launch(engine, problem)
+    return tuple(
+        f"WARNING: `emit --engine {engine}` would refuse this plan: {finding.text}"
+        for finding in verdict.refused
+    )
