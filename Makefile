@@ -13,6 +13,8 @@ ENGINES_READY := $(if $(MOEPLAN_SGLANG_PYTHON),,.engines/sglang/.ready) $(if $(M
 MOEPLAN_SGLANG_PYTHON ?= $(CURDIR)/.engines/sglang/bin/python
 MOEPLAN_VLLM_PYTHON ?= $(CURDIR)/.engines/vllm/bin/python
 
+LAUNCHES := $(CURDIR)/.cache/launches.jsonl
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check ray engines bench docs format clean
 .DELETE_ON_ERROR:
@@ -56,8 +58,9 @@ ray: $(READY) ## install Ray beside the rest, for the tests that ask for it
 engines: export MOEPLAN_SGLANG_PYTHON := $(MOEPLAN_SGLANG_PYTHON)
 engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)
 engines: $(READY) $(ENGINES_READY) ## ask SGLang and vLLM themselves about all that emit writes for them (Python 3.11; installs both once: 5 GB)
-	$(BIN)/python -m pytest -o faulthandler_timeout=900 tests/engines
-	$(BIN)/python docs/note_engines_run.py
+	@mkdir -p .cache; rm -f $(LAUNCHES)
+	MOEPLAN_MATRIX_OUT=$(LAUNCHES) $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/engines
+	$(BIN)/python docs/make_engines_page.py $(LAUNCHES)
 
 bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches their wheels, 380 MB, once)
 	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0

@@ -8,7 +8,7 @@ import click
 PAGE = Path(__file__).resolve().parent / "cli.md"
 HEAD = (
     "# Commands\n\nGenerated from the commands themselves (`make docs`); exit codes: 0 done, "
-    "1 the plan or map failed its check, 2 the input cannot be used, "
+    "1 the plan or map is valid but not what it is said to be, 2 it breaks a rule or cannot be used, "
     "130 Ctrl-C (`solve` writes the best plan found so far, with a note in it).\n"
 )
 

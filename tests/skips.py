@@ -25,6 +25,12 @@ class Group:
 
 GROUPS = (
     Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 165),
+    Group(
+        "other engines themselves",
+        r"MOEPLAN_ENGINE_SOURCES names no folder|Triton, which interprets",
+        "make engines with MOEPLAN_ENGINE_SOURCES",
+        36,
+    ),
     Group("public recordings", r"not beside this checkout", "put the recordings beside the checkout", None),
     Group("Slurm", r"Slurm is not installed", "apt-get install slurm-wlm munge, then make test", 0),
     Group("Slurm as root", r"slurmd starts jobs only", "make test as root", 0),

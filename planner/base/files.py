@@ -14,6 +14,7 @@ from planner.base.json_text import dump_json, parse_json
 
 LARGEST_FILE_BYTES = 1 << 30
 DEEPEST_YAML = 100  # our files nest some ten levels; PyYAML without C takes minutes over a hundred thousand
+LONGEST_YAML_NUMBER = 1000
 # Beside its own YAMLError, what PyYAML raises at a bad '!!int' or '!!timestamp'.
 UNREADABLE_YAML = (RecursionError, ValueError, AttributeError, LookupError, OverflowError)
 
@@ -108,6 +109,13 @@ def _unique_keys_loader() -> Any:
                 twice = "a key appears twice in one mapping"
                 raise yaml.constructor.ConstructorError(None, None, twice, node.start_mark)
             return mapping
+
+        def construct_scalar(self, node: Any) -> Any:
+            """A hexadecimal number of a million digits is read at once, and cannot be printed."""
+            if node.tag == "tag:yaml.org,2002:int" and len(node.value) > LONGEST_YAML_NUMBER:
+                long = f"a number of more than {LONGEST_YAML_NUMBER} digits"
+                raise yaml.constructor.ConstructorError(None, None, long, node.start_mark)
+            return super().construct_scalar(node)
 
     return UniqueKeys
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
-from planner.cli.console import Refused, say
+from planner.cli.console import No, Refused, say
 from planner.cli.options import FILE, hosts_option, json_option, option, options
 
 live_options = options(
@@ -43,7 +43,14 @@ live_options = options(
 @option(
     "--ep", type=int, help="EP size; without it 'no expert twice on a GPU' cannot be judged for a bare map."
 )
-@option("--engine", help="Also judge whether this engine would load it for this model.")
+@option("--engine", help="Also judge whether this engine would load it for this model, and its launch.")
+@option(
+    "--role",
+    type=click.Choice(["mixed", "prefill", "decode"]),
+    default="mixed",
+    show_default=True,
+    help="With --engine: as `emit --role` has it.",
+)
 @live_options
 @json_option
 def check(
@@ -51,13 +58,19 @@ def check(
     model_name: str | None,
     ep: int | None,
     engine: str | None,
+    role: str,
     live: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Judge a plan or an engine's map file by every hard rule; exit 0 for a good one, 2 for a bad one.
+    """Judge a plan, an engine's map file, or a folder that `emit` wrote, by every hard rule.
 
-    Example: moeplan check out/physical_to_logical_map.json --model deepseek-v3 --ep 32
+    A map is also held against the plan and the digests beside it. Exit 0 for a good one, 2 for a bad one, 1
+    for a good one that is another than the plan, the digests, --model or --ep say.
+
+    Example: moeplan check out
+
+    Example: moeplan check out/expert_location.json --model deepseek-v3 --ep 32
 
     Example: srun -n 16 moeplan check --live plan.json
     """
@@ -66,10 +79,10 @@ def check(
     if live:
         _check_live(file, as_json=as_json, **flags)
         return
-    report = check_file(file, model_name, ep, engine)
+    report = check_file(file, model_name, ep, engine, role)
     say(report.text(), report.to_dict(), as_json)
     if not report.ok:
-        raise Refused(f"{file}: {report.problems[0]}")
+        raise (No if report.mistaken else Refused)(f"{file}: {report.problems[0]}")
 
 
 def _check_live(

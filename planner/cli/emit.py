@@ -9,12 +9,14 @@ from planner.cli.console import noted, say
 from planner.cli.options import FILE, hosts_option, json_option, option, options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.engines import Emission
 
 launch_options = options(
-    option("--launcher", help="shell, slurm, kubernetes or dynamo. [default: shell]"),
-    hosts_option("Hosts in the plan's node order. [default: the topology's own names]"),
-    option("--image", help="Container image of the engine, for --launcher kubernetes."),
+    option("--launcher", help="shell, slurm, kubernetes, llm-d or dynamo. [default: shell]"),
+    hosts_option("Hosts in the plan's node order, prefill's first. [default: the topology's own names]"),
+    option("--image", help="Container image of the engine, for launchers that write manifests."),
 )
 
 
@@ -78,8 +80,11 @@ def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any
     if len(plan_files) > 2 or flags["role"] != "mixed":
         raise click.UsageError("give one plan, or the two plans of a pair without --role")
     pair = emit_pair(plan_files, flags["engine"], **chosen)
+    hosts = _hosts_of_halves(pair.plans, flags["hosts"])
     halves = {
-        role: _written(emission, pair.plans[role], folder / role, flags)
+        role: _written(
+            emission, pair.plans[role], folder / role, {**flags, "role": role, "hosts": hosts[role]}
+        )
         for role, emission in pair.emissions.items()
     }
     router = str(write_router(pair, folder))
@@ -88,11 +93,20 @@ def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any
     say(noted(notes, *files, router), {**halves, "router": router}, as_json)
 
 
+def _hosts_of_halves(plans: "Mapping[str, Path]", given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """By role, the hosts of each half of a pair."""
+    from planner.launch import hosts_of_pair
+    from planner.plan import read_plan
+
+    topologies = [read_plan(plans[role]).problem.topology for role in ("prefill", "decode")]
+    return dict(zip(("prefill", "decode"), hosts_of_pair(topologies, given), strict=True))
+
+
 def _written(emission: "Emission", plan_file: Path, folder: Path, flags: dict[str, Any]) -> dict[str, Any]:
     """What was written of one emission with its launcher's files."""
     from planner.maps import write_emission
 
-    launch = {name: flags[name] for name in ("launcher", "hosts", "image")}
+    launch = {name: flags[name] for name in ("launcher", "hosts", "image", "role")}
     emission = _with_launcher(emission, plan_file, flags["engine"], **launch)
     written = [str(path) for path in write_emission(emission, plan_file, folder)]
     return {"files": written, "notes": list(emission.notes), "launch": emission.launch}
@@ -105,6 +119,7 @@ def _with_launcher(
     launcher: str | None,
     hosts: tuple[str, ...],
     image: str | None,
+    role: str,
 ) -> "Emission":
     """The emission with a launcher's files.
 
@@ -116,5 +131,5 @@ def _with_launcher(
     if launcher is None and not emission.commands:
         return emission
     problem, _, _ = read_plan(plan_file)
-    job = job_for(emission, problem, engine, hosts, image)
+    job = job_for(emission, problem, engine, hosts, image, role)
     return launched(emission, job, launcher or "shell")

@@ -11,7 +11,13 @@ from planner.cli.options import FILE, json_option, option
 
 @click.command()
 @click.argument("file", metavar="MAP", type=FILE)
-@option("--to", "target", required=True, metavar="FORMAT", help="eplb, sglang, trtllm or vllm_ascend.")
+@option(
+    "--to",
+    "target",
+    required=True,
+    metavar="FORMAT",
+    help="eplb, or an engine that reads a map; 'moeplan engine list' shows all.",
+)
 @option(
     "--from",
     "source",
@@ -22,7 +28,7 @@ from planner.cli.options import FILE, json_option, option
 @option(
     "--ep",
     type=int,
-    help="EP size; vllm_ascend needs it. [default: that of the map, or of the plan beside it]",
+    help="EP size, for formats with a list a device. [default: that of the map, or of the plan beside it]",
 )
 @option("-o", "--output", type=FILE, required=True, help="Map file to write; --to eplb also as .npz.")
 @json_option

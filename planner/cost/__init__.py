@@ -5,7 +5,7 @@ from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, Loss, after_loss
-from planner.cost.memory import ledger, memory_notes, within_floor
+from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
     Windows,
@@ -52,6 +52,8 @@ __all__ = [
     "inclusion_E",
     "ledger",
     "levelled_off",
+    "low_latency_bytes",
+    "low_latency_width",
     "memory_notes",
     "message_bytes",
     "messages_GG",

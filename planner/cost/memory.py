@@ -1,9 +1,9 @@
 """Where the memory of a GPU goes: weights, buffers, and the rest for the KV cache.
 
 Expert slots are exact; other weights, all-to-all and transfer buffers go as far as sources tell. Sources:
-DeepEP csrc/config.hpp (030cdf0) for the low-latency buffer; vLLM 0.33.0 for its own 1 GiB buffers and its
-transfer buffer, SGLang 0.5.23 for what it asks DeepEP for; read, not run. Everything else is assumed, and
-says so.
+DeepEP csrc/config.hpp (030cdf0) for the low-latency buffer; vLLM 0.33.0 and SGLang 0.5.23 for what they ask
+DeepEP for, vLLM for its 1 GiB buffers and its transfer buffer; read, and what vLLM asks DeepEP for run too.
+Everything else is assumed, and says so.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,19 @@ ATTENTION_SQUARES = 4
 DENSE_SQUARES = 8  # of a dense layer's feed-forward
 VOCABULARY = 128 * 1024  # tokens, embedded once and projected once, in bf16
 SGLANG_TOKENS = 128  # fewest tokens a rank that SGLang sizes the low-latency buffer for
-NVLINK_BUFFER = RDMA_BUFFER = 1 << 30  # bytes of vLLM's DeepEP buffers: VLLM_DEEPEP_BUFFER_SIZE_MB is 1024
+# Bytes of vLLM's DeepEP buffers in normal mode: VLLM_DEEPEP_BUFFER_SIZE_MB is 1024. Launches in low latency
+# mode, which uses none, set it to 0.
+NVLINK_BUFFER = RDMA_BUFFER = 1 << 30
+LOW_LATENCY_WIDTHS = (
+    2048,
+    2560,
+    3072,
+    4096,
+    5120,
+    6144,
+    7168,
+    8192,
+)  # of DeepEP's kernels; vLLM pads up to one
 MOVING = ("vllm",)  # engines that move weights while they serve, also where the plan never changes
 
 
@@ -99,6 +111,15 @@ def low_latency_bytes(tokens: int, hidden: int, slots: int) -> int:
     return (2 * (send + receive + signals) // 128 + 1) * 128
 
 
+def low_latency_width(width: int) -> int:
+    """Elements that vLLM sends of a token: the next that DeepEP has a kernel for, or as many where none has.
+
+    >>> low_latency_width(2880), low_latency_width(7168), low_latency_width(9216)
+    (3072, 7168, 9216)
+    """
+    return next((known for known in LOW_LATENCY_WIDTHS if known >= width), width)
+
+
 def _other_weights(problem: Problem) -> float:
     model = problem.model
     element = 1.0 if model.weight_dtype == "fp8" else 2.0
@@ -114,10 +135,10 @@ def _all_to_all(problem: Problem, engine: str | None) -> Line:
     width = problem.model.dispatch_width
     if transport == "slot":
         tokens = max(tokens, SGLANG_TOKENS) if engine == "sglang" else tokens
-        beside = NVLINK_BUFFER if engine == "vllm" else 0
+        width = low_latency_width(width) if engine == "vllm" else width
         known = "read" if engine in ("sglang", "vllm") else "assumed"
         basis = f"{known}: DeepEP low latency for {tokens} tokens a rank"
-        return Line("all_to_all", low_latency_bytes(tokens, width, problem.slots) + beside, basis)
+        return Line("all_to_all", low_latency_bytes(tokens, width, problem.slots), basis)
     if transport in ("rank", "node"):
         network = RDMA_BUFFER if transport == "node" else 0
         known = "read" if engine == "vllm" else "assumed"

@@ -5,7 +5,7 @@ from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.releases import check_known
 from planner.engines.common.script import command_line
-from planner.engines.common.verdict import Verdict
+from planner.engines.common.verdict import Finding, Verdict, check_role
 from planner.engines.registry import (
     default_placement,
     engine_names,
@@ -15,15 +15,18 @@ from planner.engines.registry import (
     map_formats,
     paired_engines,
     plugin_engines,
+    stand_ins,
 )
 
 __all__ = [
     "Emission",
     "Engine",
+    "Finding",
     "MapFile",
     "NodeCommand",
     "Verdict",
     "check_known",
+    "check_role",
     "command_line",
     "cyclic_placement",
     "default_placement",
@@ -35,4 +38,5 @@ __all__ = [
     "map_formats",
     "paired_engines",
     "plugin_engines",
+    "stand_ins",
 ]

@@ -3,7 +3,7 @@
 from typing import cast
 
 from planner.base import find_named, modules_with
-from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine
+from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine, StandIn
 from planner.engines.common.layout import cyclic_placement
 from planner.engines.common.verdict import MIXED, Verdict
 from planner.placement import Placement
@@ -38,6 +38,13 @@ def plugin_engines() -> dict[str, PluginEngine]:
     engines = _engines()
     with_plugin = [name for name in sorted(engines) if hasattr(engines[name], "emit_with_plugin")]
     return {name: cast("PluginEngine", engines[name]) for name in with_plugin}
+
+
+def stand_ins() -> dict[str, StandIn]:
+    """By name, the engines that take no map and make a placement of their own of what they are given."""
+    engines = _engines()
+    with_table = [name for name in sorted(engines) if hasattr(engines[name], "TABLE_NAME")]
+    return {name: cast("StandIn", engines[name]) for name in with_table}
 
 
 def map_formats() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
 from planner.engines.common.releases import Release, find_release
-from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
+from planner.engines.common.verdict import MIXED, Finding, Verdict, check_role
 from planner.engines.common.vllm_serve import serve_words
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -31,6 +31,7 @@ DRAFT_IS_OPTIONAL = False
 ROLES = (MIXED,)
 MAP_NAME = "expert_map.json"
 _KIND = "vllm-ascend expert map"
+_SOURCE = "ascend_config.py, eplb_utils.py at 182b75e"
 _REMOVAL = "static EPLB from an expert map is scheduled for removal in v0.25.1"
 RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
@@ -47,8 +48,8 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     return "slot" if phase == "decode" else "rank"
 
 
-def replica_rule(phase: str, topology: Topology) -> str:
-    del phase, topology
+def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+    del phase, topology, model
     return REPLICA_RULE
 
 
@@ -66,7 +67,7 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
 
 
 def limits(problem: Problem) -> list[Violation]:
-    return map_limits(problem.model, problem.slots, problem.gpus)
+    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -77,8 +78,13 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
 
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, _ = find_release(TITLE, RELEASES, version)
-    return of_limits(TITLE, release.version, limits(problem), role)
+    source, broken = f"{_SOURCE}, read", map_limits(problem.model, problem.slots, problem.gpus)
+    refused = (Finding(limit.rule, limit.text, source, refused=True) for limit in broken)
+    text = "the map is read by model runner v1, and no weights move while it serves"
+    served = Finding("map", text, source, ("--enable-expert-parallel", "--additional-config"))
+    return Verdict(TITLE, version or release.version, role, (*refused, served))
 
 
 def emit(

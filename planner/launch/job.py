@@ -1,6 +1,6 @@
 """What a launcher is given and what it gives: a job, and the files that start it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from planner.engines import NodeCommand, gpus_per_node
 from planner.topology import Topology
 
 SCRIPT = "launch.sh"
+MIXED, PREFILL, DECODE = "mixed", "prefill", "decode"  # what a server is for: all, or half of a pair
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,18 @@ class Job:
     commands: tuple[NodeCommand, ...]
     hosts: tuple[str, ...] = ()  # names of the nodes in the plan's order, empty where they are not known
     image: str | None = None  # container image, for launchers that need one
+    model: str = ""  # the plan's name of it
+    role: str = MIXED  # the server for all traffic, or prefill or decode: half of a pair
+    # The command's words as a worker of ai-dynamo has them; None where the engine says of no such worker.
+    worker_words: Callable[[Sequence[str]], list[str]] | None = None
+    kv_connector: str = (
+        ""  # how a decode server of the engine is handed what prefill computed, by llm-d's name
+    )
+
+    @property
+    def label(self) -> str:
+        """What tells this half of a pair from the other: empty for a server of all traffic."""
+        return "" if self.role == MIXED else self.role
 
     @property
     def nodes(self) -> int:

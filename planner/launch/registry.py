@@ -13,7 +13,7 @@ from typing import cast
 
 from planner.base import BadInput, find_named, modules_with
 from planner.engines import Emission, find_engine
-from planner.launch.job import Job, Launcher
+from planner.launch.job import MIXED, Job, Launcher
 from planner.problem import Problem
 from planner.topology import Topology
 
@@ -35,7 +35,12 @@ def _launchers() -> dict[str, Launcher]:
 
 
 def job_for(
-    emission: Emission, problem: Problem, engine: str, hosts: Sequence[str] = (), image: str | None = None
+    emission: Emission,
+    problem: Problem,
+    engine: str,
+    hosts: Sequence[str] = (),
+    image: str | None = None,
+    role: str = MIXED,
 ) -> Job:
     """What is to be started of an emission. BadInput where its engine starts nothing."""
     found, topology = find_engine(engine), problem.topology
@@ -44,7 +49,10 @@ def job_for(
     title = f"{found.TITLE} {found.VERSION}, {problem.model.name} on {problem.gpus} GPUs"
     transport = found.transport(problem.workload.phase, topology, problem.model)
     names = hosts_of(topology, hosts)
-    return Job(title, engine, topology, transport, emission.files, emission.commands, names, image)
+    return Job(
+        title, engine, topology, transport, emission.files, emission.commands, names, image,
+        problem.model.name, role, getattr(found, "dynamo_words", None), getattr(found, "KV_CONNECTOR", ""),
+    )  # fmt: skip
 
 
 def launched(emission: Emission, job: Job, launcher: str) -> Emission:
@@ -76,3 +84,19 @@ def hosts_of(topology: Topology, given: Sequence[str] = ()) -> tuple[str, ...]:
         wanted = f"give the plan's {topology.node_count} hosts in its node order, like node66,node7"
         raise BadInput(f"--hosts: {fault}; {wanted}")
     return names if usable else ()
+
+
+def hosts_of_pair(halves: Sequence[Topology], given: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """Host names of each half of a pair, prefill's first. BadInput where both would sit on one host."""
+    if not given:
+        found = [hosts_of(topology) for topology in halves]
+    else:
+        first = halves[0].node_count
+        found = [tuple(given[:first]), tuple(given[first:])]
+    twice = sorted(set(found[0]) & set(found[1]))
+    counts = [topology.node_count for topology in halves]
+    if twice or (given and len(given) != sum(counts)):
+        fault = f"{twice[0]} is in both halves of the pair" if twice else f"{len(given)} names for a pair"
+        wanted = f"give the {counts[0]} hosts of prefill, then the {counts[1]} of decode"
+        raise BadInput(f"--hosts: {fault}; {wanted}")
+    return found

@@ -11,7 +11,7 @@ from planner.launch.network import network_lines, network_notes
 
 NAME = "shell"
 TITLE = "a script for each node"
-ACCELERATORS = ("nvidia", "ascend")
+ACCELERATORS = ("nvidia", "ascend", "hygon")
 _SETTINGS = "set -euo pipefail\n"
 
 

@@ -37,7 +37,7 @@ def _head(job: Job) -> list[str]:
     return [
         "#!/usr/bin/env bash",
         f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
-        "#SBATCH --job-name=moeplan",
+        f"#SBATCH --job-name={'-'.join(filter(None, ('moeplan', job.label)))}",
         f"#SBATCH --nodes={job.nodes}",
         *([f"#SBATCH --nodelist={','.join(job.hosts)}"] if job.hosts else []),
         *([f"#SBATCH --gpus-per-node={counts[0]}"] if len(set(counts)) == 1 else []),

@@ -1,8 +1,9 @@
 """Maps: an engine's map files checked, converted, read back, and written from a plan."""
 
-from planner.maps.check import check_file, judge
+from planner.maps.check import judge
 from planner.maps.convert import convert_file, rows_of, write_map
 from planner.maps.emission import emit_plan, write_emission
+from planner.maps.folder import check_file
 from planner.maps.pair import emit_pair, write_router
 from planner.maps.read import find_map, read_value
 from planner.maps.recorded_under import read_slot_map

@@ -6,38 +6,86 @@ Shapes: L layers, P slots.
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.base import BadInput
 from planner.engines import MapFile, find_engine, map_formats
-from planner.maps.read import find_map, plan_beside, problem_beside, read_value
+from planner.maps.beside import Beside, beside
+from planner.maps.claims import contradictions
+from planner.maps.manifest import MANIFEST
+from planner.maps.planned import other_bytes, other_rows, other_shape, other_values
+from planner.maps.read import find_map, read_value
 from planner.maps.report import MapReport
 from planner.maps.rules import cell_violations, clean_sizes, layer_violations, rows_LP, whole_rows
-from planner.maps.served import map_violations, plan_violations
+from planner.maps.served import map_violations, plan_verdict, stand_in_note
 from planner.model import ModelSpec, find_model
-from planner.plan import SCHEMA, disagreements, plan_from_dict
+from planner.plan import SCHEMA, SavedPlan, disagreements, plan_from_dict
 from planner.problem import Violation
 
 
-def check_file(
-    path: str | Path, model_name: str | None = None, ep: int | None = None, engine: str | None = None
-) -> MapReport:
-    """Judge a plan or a map, also as `engine` would take it (an engine's name, or a map format's).
+class Asked(NamedTuple):
+    """What a person says of a file, and the engine and role that it is for."""
 
-    BadInput where it is neither, or cannot be read. A map beside the plan it was emitted from is judged
-    against that plan's model and EP size where none are given.
+    model: str | None = None
+    ep: int | None = None
+    engine: str | None = None
+    role: str = "mixed"
+    plugin: bool = False  # that makes the engine serve a plan
+
+
+def check_one(path: str | Path, asked: Asked) -> MapReport:
+    """Judge a plan or a map. BadInput where it is neither, or cannot be read.
+
+    A map beside the plan it was emitted from is judged by that plan's model and EP size, and held against its
+    rows and the emission's digests.
     """
-    if engine is not None and engine not in map_formats():
-        find_engine(engine)
+    if asked.engine is not None and asked.engine not in map_formats():
+        find_engine(asked.engine)
     value = read_value(path)
     if isinstance(value, dict) and "schema" in value:
-        return _plan_report(value, path, ep, engine)
-    model = find_model(model_name) if model_name else None
-    problem = problem_beside(path) if model is None and ep is None else None
-    if problem is None:
-        return check_value(value, str(path), model, ep, engine)
-    report = check_value(value, str(path), problem.model, problem.gpus, engine)
-    return replace(report, facts={**report.facts, "model and EP size from": str(plan_beside(path))})
+        return _plan_report(value, path, asked)
+    near = beside(Path(path))
+    if near.saved is not None:
+        return _with_plan(value, path, near, near.saved, asked)
+    if near.fault and asked.model is None and asked.ep is None:
+        raise BadInput(near.fault)
+    return _alone(value, path, near, asked)
+
+
+def _alone(value: Any, path: str | Path, near: Beside, asked: Asked) -> MapReport:
+    """A map without its plan: by what is said of it, and by its digest where an emission lists it."""
+    model = find_model(asked.model) if asked.model else None
+    report = check_value(value, str(path), model, asked.ep, asked.engine)
+    unread = (f"that it is the plan's map: {near.fault}",) if near.fault else ()
+    if near.map_changed and report.ok:
+        text = f"its bytes are not those that {MANIFEST} lists, and there is no plan to hold its rows against"
+        report = replace(report, violations=(Violation("changed", text),))
+    return replace(report, unchecked=(*report.unchecked, *unread))
+
+
+def _with_plan(value: Any, path: str | Path, near: Beside, saved: SavedPlan, asked: Asked) -> MapReport:
+    """A map beside its plan: by the plan's model and EP size, and row by row."""
+    problem, plan = saved.problem, str(near.plan_file)
+    named, found = find_map(value, str(path), prefer=asked.engine)
+    bare = judge(found, None, None)
+    claims = tuple(contradictions(problem, plan, asked.model, asked.ep))
+    shape = other_shape(found, bare, saved) if bare.ok else ""
+    if shape:
+        other = Violation("other-map", f"another map than {plan}'s: {shape}")
+        return replace(bare, violations=(*claims, other), unchecked=())
+    report = check_value(value, str(path), problem.model, problem.gpus, asked.engine)
+    other_row, note = other_bytes(near, other_rows(found, named, saved, plan) if bare.ok else None)
+    broken = (*claims, *([other_row] if other_row else ()), *report.violations)
+    if not bare.ok or other_row:
+        return replace(report, violations=broken, facts=_sources(report, plan, asked))
+    notes = (*([note] if note else ()), *other_values(value, named, saved))
+    facts = {**_sources(report, plan, asked), "same rows as": plan}
+    return replace(report, violations=broken, notes=notes, facts=facts)
+
+
+def _sources(report: MapReport, plan: str, asked: Asked) -> dict[str, int | str]:
+    said = asked.model is not None or asked.ep is not None
+    return {**report.facts, **({} if said else {"model and EP size from": plan})}
 
 
 def check_value(
@@ -88,17 +136,19 @@ def _unchecked(model: ModelSpec | None, gpus: int | None) -> Iterator[str]:
         yield "that no expert sits twice on one GPU, and that slots divide over GPUs: give the EP size"
 
 
-def _plan_report(value: dict[str, Any], path: str | Path, ep: int | None, engine: str | None) -> MapReport:
+def _plan_report(value: dict[str, Any], path: str | Path, asked: Asked) -> MapReport:
     problem, placement, plan = plan_from_dict(value, str(path))
-    broken = [Violation("figures", text) for text in disagreements(problem, placement, plan)]
-    if ep is not None and ep != problem.gpus:
-        broken.insert(0, Violation("gpus", f"the plan is for an EP size of {problem.gpus}, not {ep}"))
-    if engine is not None:
-        broken += plan_violations(engine, problem)
+    broken = list(contradictions(problem, "the plan", asked.model, asked.ep))
+    broken += [Violation("figures", text) for text in disagreements(problem, placement, plan)]
+    notes: tuple[str, ...] = ()
+    if asked.engine is not None:
+        more, notes = plan_verdict(asked.engine, problem, asked.role, plugin=asked.plugin)
+        broken += more
+        notes += () if broken else tuple(stand_in_note(asked.engine, problem, placement))
     facts: dict[str, int | str] = {
         "model": problem.model.name,
         "layers": len(placement.layer_ids),
         "slots": placement.slots,
         "EP size": problem.gpus,
     }
-    return MapReport(f"plan ({SCHEMA})", tuple(broken), (), facts)
+    return MapReport(f"plan ({SCHEMA})", tuple(broken), (), facts, notes)

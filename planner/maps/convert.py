@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from planner.base import BadInput, parse_json, write_atomic
-from planner.engines import MapFile, engine_names, find_engine, find_format
+from planner.engines import MapFile, engine_names, find_engine, find_format, plugin_engines
+from planner.maps.beside import problem_beside
 from planner.maps.check import judge
-from planner.maps.read import find_map, problem_beside, read_value
+from planner.maps.read import find_map, read_value
 from planner.maps.rules import whole_rows
 from planner.model import ModelSpec, find_model
 from planner.plan import SCHEMA, plan_from_dict
+
+WITH_EP_SIZE = {"vllm_ascend", "vllm_plugin"}  # formats whose file states it
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,11 @@ def find_map_format(name: str) -> None:
     """BadInput where there is no such format, with the reason for an engine that reads no map."""
     if name in engine_names() and not hasattr(find_engine(name), "MAP_NAME"):
         found = find_engine(name)
-        raise BadInput(
-            f"{found.TITLE} {found.VERSION} reads no map file; "
-            f"`moeplan emit PLAN --engine {name} --plugin` makes its balancer follow the plan"
-        )
+        plugin = name in plugin_engines()
+        instead = "makes its balancer follow the plan" if plugin else "writes what it takes in its place"
+        flag = " --plugin" if plugin else ""
+        emit = f"`moeplan emit PLAN --engine {name}{flag}`"
+        raise BadInput(f"{found.TITLE} {found.VERSION} reads no map file; {emit} {instead}")
     find_format(name)
 
 
@@ -105,7 +109,7 @@ def convert_rows(rows: dict[int, list[int]], target: str, model: ModelSpec, gpus
     Layers that it wants and the rows have not get the trivial row.
     """
     wanted = find_format(target)
-    if gpus is None and target == "vllm_ascend":
+    if gpus is None and target in WITH_EP_SIZE:
         raise BadInput(f"{wanted.TITLE} lists experts by device: give the EP size with --ep")
     slots = len(next(iter(rows.values())))
     trivial_P = [slot % model.experts for slot in range(slots)]

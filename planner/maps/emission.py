@@ -1,19 +1,24 @@
 """From a plan file to the files an engine loads: closed where the engine would not read the plan's map."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import BadInput, check_keys, dump_json, read_json, read_text, write_atomic
-from planner.engines import Emission, check_known, engine_names, find_engine, map_formats, plugin_engines
+from planner.base import BadInput, read_text, write_atomic
+from planner.engines import (
+    Emission,
+    check_known,
+    engine_names,
+    find_engine,
+    map_formats,
+    plugin_engines,
+    stand_ins,
+)
 from planner.load import LoadProfile
+from planner.maps.manifest import MANIFEST, manifest_text, read_manifest
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import EMITTED_PLAN, read_plan
 from planner.problem import Problem
-
-MANIFEST = "moeplan-emission.json"  # what was written into the folder, and its digests
-MANIFEST_SCHEMA = "moeplan/emission/1"
 
 
 def emit_plan(  # noqa: PLR0913 - each is an option of the command
@@ -30,11 +35,11 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
 ) -> Emission:
     """What `engine` loads to serve the plan.
 
-    BadInput where the plan breaks a hard rule or one of the engine's limits; and where the engine has a map
-    file and would not read this one, unless `flags_only` asks for the launch without it. An engine that has
-    no map file (vLLM without its `plugin`) is given its flags, and a note that says so: nothing is there that
-    could be misread. Without `draft` the engine is served without its draft (MTP) layers, and their limits do
-    not count.
+    BadInput where the plan breaks a hard rule or one of the engine's limits; and where the engine is given a
+    map, or a table in its place, and would not read this one, unless `flags_only` asks for the launch without
+    it. An engine that has neither (vLLM without its `plugin`) is given its flags, and a note that says so:
+    nothing is there that could be misread. Without `draft` the engine is served without its draft (MTP)
+    layers, and their limits do not count.
     """
     problem, placement, value = read_plan(plan_file)
     found = find_engine(engine)
@@ -48,12 +53,12 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
     emission = emit(placement, problem, model_path or problem.model.name, version, role)
     if emission.ignored:
-        if engine in map_formats() and not flags_only:
+        if _given(engine) and not flags_only:
             raise BadInput(f"{plan_file}: {emission.ignored}; {_way_out(problem.model, engine)}")
         return emission
     if flags_only:
         raise BadInput(
-            f"{plan_file}: {found.TITLE} serves the plan's placement for {problem.model.architecture}; "
+            f"{plan_file}: {found.TITLE} {_takes(engine)} for {problem.model.architecture}; "
             "leave --flags-only out"
         )
     judged = _other_judgement(problem, engine, value.get("engine") or "none")
@@ -66,7 +71,7 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
 def _other_judgement(problem: Problem, engine: str, judged_for: str) -> str | None:
     """Where the plan's figures are for another replica rule or transport than the engine's."""
     found, workload = find_engine(engine), problem.workload
-    rule = found.replica_rule(workload.phase, problem.topology)
+    rule = found.replica_rule(workload.phase, problem.topology, problem.model)
     transport = found.transport(workload.phase, problem.topology, problem.model)
     if (problem.replica_rule, workload.transport) == (rule, transport):
         return None
@@ -81,7 +86,18 @@ def _way_out(model: ModelSpec, engine: str) -> str:
     """What to do where the engine would not read the map."""
     others = _served_by(model, engine)
     elsewhere = f", and {' or '.join(others)} would serve the plan" if others else ""
-    return f"nothing was written. --flags-only writes the launch without the map{elsewhere}"
+    return f"nothing was written. --flags-only writes the launch without {_given(engine)}{elsewhere}"
+
+
+def _given(engine: str) -> str:
+    """What the engine is given to serve a plan by; empty for one that gets flags alone."""
+    if engine in stand_ins():
+        return stand_ins()[engine].TABLE_NAME
+    return "the map" if engine in map_formats() else ""
+
+
+def _takes(engine: str) -> str:
+    return f"takes {_given(engine)}" if engine in stand_ins() else "serves the plan's placement"
 
 
 def _check_plugin(engine: str, *, flags_only: bool) -> None:
@@ -125,7 +141,7 @@ def _served_by(model: ModelSpec, engine: str) -> list[str]:
     readers = [
         f"--engine {name}"
         for name, other in others.items()
-        if accelerator == other.ACCELERATOR and other.reads_map(model)
+        if name in map_formats() and accelerator == other.ACCELERATOR and other.reads_map(model)
     ]
     with_plugin = [
         f"--engine {name} --plugin" for name, other in plugin_engines().items() if other.plugin_serves(model)
@@ -142,8 +158,7 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     """
     texts = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
     stale = [folder / name for name in _earlier(folder, keep=set(texts))]
-    digests = {name: _digest(text.encode()) for name, text in sorted(texts.items())}
-    texts[MANIFEST] = dump_json({"schema": MANIFEST_SCHEMA, "files": digests})
+    texts[MANIFEST] = manifest_text(texts)
     try:
         for name in texts:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -156,23 +171,14 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
 
 def _earlier(folder: Path, keep: set[str]) -> list[str]:
     """Names of what an earlier emission wrote into the folder, but those to keep and those that are gone."""
-    manifest = folder / MANIFEST
-    if not manifest.is_file():
+    manifest = read_manifest(folder)
+    if manifest is None:
         return []
-    digests = check_keys(read_json(manifest), str(manifest), {"schema": str, "files": dict})["files"]
-    found = []
-    for name in sorted(set(digests) - keep):
-        path = folder / name
-        if not path.is_file() or folder.resolve() not in path.resolve().parents:
-            continue
-        if _digest(path.read_bytes()) != digests[name]:
+    found = [name for name in sorted(set(manifest.digests) - keep) if manifest.present(name)]
+    for name in found:
+        if manifest.changed(name):
             raise BadInput(
-                f"{path}: an earlier emission wrote it, it was changed since, and this one has no such file: "
-                "move it away, or name another folder"
+                f"{folder / name}: an earlier emission wrote it, it was changed since, and this one has no "
+                "such file: move it away, or name another folder"
             )
-        found.append(name)
     return found
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

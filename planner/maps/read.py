@@ -1,12 +1,10 @@
-"""Map files as they stand: parsed by content, the format found, and the plan that lies beside one."""
+"""Map files as they stand: parsed by content, and the format found."""
 
 from pathlib import Path
 from typing import Any
 
 from planner.base import BadInput, parse_yaml, read_json, read_npz, read_text
 from planner.engines import MapFile, find_format, map_formats
-from planner.plan import EMITTED_PLAN, read_plan
-from planner.problem import Problem
 
 LARGEST_MAP_BYTES = 64 << 20  # 61 layers of 4096 slots are 1.5 MB
 
@@ -39,17 +37,8 @@ def find_map(value: Any, where: str, prefer: str | None = None) -> tuple[str, Ma
     held = f"a {type(value).__name__}"
     if isinstance(value, dict):
         held = f"the keys {', '.join(repr(key)[:40] for key in list(value)[:5]) or 'none'}"
-    raise BadInput(
-        f"{where}: not a map we know, it holds {held}; expected 'physical_to_logical_map' (SGLang, EPLB), "
-        "'num_slots' (TensorRT-LLM) or 'layer_list' (vllm-ascend)"
-    )
+    raise BadInput(f"{where}: not a map we know, it holds {held}; expected one of {', '.join(_titles())}")
 
 
-def problem_beside(path: str | Path) -> Problem | None:
-    """The question of the plan that a map was emitted from, where it lies beside the map."""
-    beside = plan_beside(path)
-    return read_plan(beside)[0] if beside.is_file() else None
-
-
-def plan_beside(path: str | Path) -> Path:
-    return Path(path).with_name(EMITTED_PLAN)
+def _titles() -> list[str]:
+    return sorted(find_format(name).TITLE for name in map_formats())

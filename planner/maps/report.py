@@ -1,4 +1,4 @@
-"""What was found in a plan or a map file: the report that `moeplan check` prints."""
+"""What was found in a plan, a map file or an emission: the report that `moeplan check` prints."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -7,6 +7,8 @@ from typing import Any
 from planner.problem import Violation
 
 SHOWN_PROBLEMS = 8  # a fault of one layer is often that of all
+# Rules of a file that could be served, but is another than what was said of it, or was emitted here.
+MISTAKEN = frozenset({"other-model", "other-ep", "other-map", "changed", "missing"})
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,16 @@ class MapReport:
     violations: tuple[Violation, ...] = ()
     unchecked: tuple[str, ...] = ()
     facts: Mapping[str, int | str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what a person should know, and nothing is wrong with
 
     @property
     def ok(self) -> bool:
         return not self.violations
+
+    @property
+    def mistaken(self) -> bool:
+        """Whether it breaks no rule, and is another than it should be."""
+        return bool(self.violations) and all(found.rule in MISTAKEN for found in self.violations)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -33,6 +41,7 @@ class MapReport:
         lines = [f"{self.kind}: {facts}", *(f"bad: {line}" for line in self.problems[:SHOWN_PROBLEMS])]
         if count > SHOWN_PROBLEMS:
             lines.append(f"bad: and {count - SHOWN_PROBLEMS} more")
+        lines += [f"note: {line}" for line in self.notes]
         lines += [f"not checked: {line}" for line in self.unchecked]
         return "\n".join([*lines, "ok" if self.ok else f"{count} problem{'s' if count > 1 else ''}"])
 

@@ -121,9 +121,22 @@ def _fault(row: Any, layer: int) -> Violation | None:
             text = f"layer {layer}, slot {slot}: {repr(cell)[:40]} is not a whole number"
             return Violation("integer", text, layer)
         if not -(2**31) <= cell < 2**31:
-            text = f"layer {layer}, slot {slot}: expert id {cell:.3g} is out of every range"
+            text = f"layer {layer}, slot {slot}: expert id {_rounded(cell)} is out of every range"
             return Violation("range", text, layer)
     return None
+
+
+def _rounded(number: int) -> str:
+    """A number that may have thousands of digits, in a few.
+
+    >>> _rounded(-(10**30)), _rounded(10**400)
+    ('-1e+30', '1e+400')
+    """
+    try:
+        return f"{number:.3g}"
+    except OverflowError:  # past the largest float
+        digits = str(abs(number))
+        return f"{'-' if number < 0 else ''}{int(digits[:4]) / 1000:.3g}e+{len(digits) - 1}"
 
 
 def _nearest(model: ModelSpec | None, gpus: int | None, slots: int) -> str | None:

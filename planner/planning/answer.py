@@ -54,7 +54,7 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
     workload = workload_for(request, model, topology, engine)
     replica_rule = request.replica_rule
     if not replica_rule:
-        replica_rule = engine.replica_rule(request.phase, topology) if engine else "even"
+        replica_rule = engine.replica_rule(request.phase, topology, model) if engine else "even"
     problem_of = problem_of_r(
         model,
         topology,

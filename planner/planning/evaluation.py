@@ -54,7 +54,7 @@ def _under(engine: Engine, problem: Problem) -> Problem:
     phase, topology, model = problem.workload.phase, problem.topology, problem.model
     transport, dispatch_dtype = engine.transport(phase, topology, model), engine.dispatch_dtype(model)
     workload = replace(problem.workload, transport=transport, dispatch_dtype=dispatch_dtype)
-    return replace(problem, workload=workload, replica_rule=engine.replica_rule(phase, topology))
+    return replace(problem, workload=workload, replica_rule=engine.replica_rule(phase, topology, model))
 
 
 def re_split(

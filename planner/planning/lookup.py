@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from planner.base import BadInput
-from planner.engines import Engine, map_formats
+from planner.engines import Engine, map_formats, stand_ins
 from planner.load import LoadProfile, read_load, shipped_load, uniform_load
 from planner.maps import read_slot_map
 from planner.model import ModelSpec
@@ -106,7 +106,7 @@ def model_notes(model: ModelSpec) -> tuple[str, ...]:
 
 def map_notes(engine: Engine | None, model: ModelSpec) -> tuple[str, ...]:
     """Where the plan's map would not be read, said before anyone counts on the plan."""
-    if engine is None or engine.NAME not in map_formats() or engine.reads_map(model):
+    if engine is None or engine.NAME not in (*map_formats(), *stand_ins()) or engine.reads_map(model):
         return ()
     instead = "it would serve its default placement, and `emit` writes no map for it"
     return (f"{engine.TITLE} {engine.VERSION} does not read a map for {model.architecture}: {instead}",)

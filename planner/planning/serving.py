@@ -28,7 +28,7 @@ def would_serve(request: PlanRequest, version: str | None = None, role: str = "m
     least = -model.experts % topology.gpu_count
     slots = check_slots(model, topology.gpu_count, least if request.redundant is None else request.redundant)
     workload = workload_for(request, model, topology, engine)
-    rule = engine.replica_rule(request.phase, topology)
+    rule = engine.replica_rule(request.phase, topology, model)
     problem = Problem(topology, model, find_load((), model), workload, slots, rule)
     return Serving(problem, judge_launch(request.engine, problem, version, role))
 

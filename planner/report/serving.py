@@ -57,6 +57,11 @@ def verdict_report(serving: Serving) -> RenderableType:
     return Group(Text(head), Text(""), table_of(names, rows, words=names, columns=FOLDED))
 
 
+def given(engine: Engine) -> str:
+    """The map that an engine reads, or the table that it makes a placement of; empty for flags alone."""
+    return str(getattr(engine, "MAP_NAME", getattr(engine, "TABLE_NAME", "")))
+
+
 def engine_value(name: str, engine: Engine) -> dict[str, Any]:
     """What is known of an engine, for JSON."""
     return {
@@ -64,6 +69,7 @@ def engine_value(name: str, engine: Engine) -> dict[str, Any]:
         "title": engine.TITLE,
         "version": engine.VERSION,
         "releases": [{"version": one.version, "source": one.source} for one in engine.RELEASES],
+        "given": given(engine),
         "replica_rule": engine.REPLICA_RULE,
         "roles": list(engine.ROLES),
         "accelerator": engine.ACCELERATOR,
@@ -72,14 +78,15 @@ def engine_value(name: str, engine: Engine) -> dict[str, Any]:
 
 def engines_table(values: list[dict[str, Any]]) -> Table:
     """A row for each engine."""
-    names = ("engine", "release", "replica rule", "roles", "known by")
+    names = ("engine", "release", "is given", "replica rule", "roles", "known by")
     rows = [
         (
             one["name"],
             one["version"],
+            one["given"] or "flags",
             one["replica_rule"],
             ", ".join(one["roles"]),
-            one["releases"][-1]["source"],
+            next(known["source"] for known in one["releases"] if known["version"] == one["version"]),
         )
         for one in values
     ]

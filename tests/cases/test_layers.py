@@ -56,7 +56,7 @@ def v4_plan(model: Made, tmp_path: Path, nodes: int, redundant: int) -> Path:
 def test_c11_a_draft_layer_that_cannot_take_the_redundancy_is_refused(model: Made, tmp_path: Path) -> None:
     """288 slots divide over 72 ranks, the draft layer's 256 do not.
 
-    Refused by emit and check, unless MTP is said to stay off; other engines take it.
+    Refused by emit and check, unless MTP is said to stay off.
     """
     plan = v4_plan(model, tmp_path, 9, 32)
     line = refusal(f"emit {plan} --engine sglang -o {tmp_path}/out")
@@ -66,10 +66,8 @@ def test_c11_a_draft_layer_that_cannot_take_the_redundancy_is_refused(model: Mad
     assert "draft layer 1" in run(f"check {plan} --engine sglang").stderr
     notes = told(f"emit {plan} --engine sglang --no-draft -o {tmp_path}/out")["notes"]
     assert not any("draft layer" in note for note in notes)
-    told(f"emit {plan} --engine trtllm -o {tmp_path}/trt")
-    assert "\n  1: [" in (tmp_path / "trt/moe_load_balancer.yaml").read_text()
     line = refusal(f"emit {plan} --engine trtllm --no-draft -o {tmp_path}/other")
-    assert "--no-draft is for --engine sglang" in line
+    assert "--no-draft is for --engine " in line
 
 
 def test_c11_a_draft_layer_that_divides_is_pointed_out(model: Made, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_c20_deepep_normal_mode_is_not_used_over_pcie_pairs(
     """
     pairs = save("topo.txt", topo([row[:4] for row in PAIRS[:4]], [0] * 4))
     cluster = tmp_path / "cluster.json"
-    assert run(f"import {pairs} --gpu A100-PCIE-80GB -o {cluster}").exit_code == 0
+    assert run(f"import {pairs} --gpu H100-SXM -o {cluster}").exit_code == 0
     question = f"--model {model(8)} --topology {cluster} --redundant 0 --phase prefill --engine {engine}"
     plan = solved(tmp_path / "plan.json", question)
     emitted = told(f"emit {plan} --engine {engine} -o {tmp_path}/out")
@@ -106,7 +106,7 @@ def test_c20_three_gpus_without_nvlink_and_nic_are_warned_of(save: Made, model: 
     The paste does not tell.
     """
     paste, cluster = save("topo.txt", topo([["PHB"] * 3] * 3, [0] * 3)), tmp_path / "cluster.json"
-    assert run(f"import {paste} --gpu A100-PCIE-80GB -o {cluster}").exit_code == 0
+    assert run(f"import {paste} --gpu H100-SXM -o {cluster}").exit_code == 0
     question = f"--model {model(8)} --topology {cluster} --redundant 1 --engine sglang"
     plan = solved(tmp_path / "plan.json", question)
     notes = told(f"emit {plan} --engine sglang -o {tmp_path}/out")["notes"]

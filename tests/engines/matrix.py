@@ -68,7 +68,7 @@ def flags(emission: Emission, folder: Path, program: str, node: int) -> list[str
     return started(Emission(loaded, emission.launch, emission.notes), folder, program, node_rank=node)
 
 
-def asked(python: str, oracle: str, request: Any) -> Any:
+def asked(python: str, oracle: str, request: Any, seconds: float = 600) -> Any:
     """What a program of this folder, run by an engine's interpreter, prints last: one process for many
     questions, since imports are most of its time.
     """
@@ -78,7 +78,7 @@ def asked(python: str, oracle: str, request: Any) -> Any:
         input=json.dumps(request),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=seconds,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-2000:]

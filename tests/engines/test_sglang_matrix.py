@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.engines import find_engine
 from planner.engines.common import deepep
-from planner.engines.sglang import READS_MAP, WITHOUT_REDUNDANCY
+from planner.engines.sglang.models import READS_MAP, WITHOUT_REDUNDANCY
 from planner.replica import CHOICES
 from planner.replica.static import static_table
 from tests.engines.configs import CONFIGS, IGNORING
 from tests.engines.matrix import Combination, asked, combinations, flags, spec
 
+ENGINE = find_engine("sglang")
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
 pytestmark = pytest.mark.skipif(
     not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23"
@@ -88,9 +90,11 @@ def test_every_launch_means_the_plan(name: str, answers: Answers, tell: Callable
             "ep_num_redundant_experts": problem.redundant,
         }
         read["disable_shared_experts_fusion"] = True
-        if deepep.serves(problem.workload.phase, problem.topology):
+        if ENGINE.transport(problem.workload.phase, problem.topology, problem.model) != "allgather":
+            read |= {"moe_a2a_backend": "deepep", "ep_dispatch_algorithm": "static"}
             mode = {"decode": "low_latency", "prefill": "normal"}[problem.workload.phase]
-            read |= {"moe_a2a_backend": "deepep", "ep_dispatch_algorithm": "static", "deepep_mode": mode}
+            both = deepep.serves("prefill", problem.topology)
+            read["deepep_mode"] = "auto" if both else mode
         else:
             read |= {"moe_a2a_backend": "none", "ep_dispatch_algorithm": "dynamic"}
         not_read = {"ep_size": problem.gpus, "moe_a2a_backend": "none", "ep_num_redundant_experts": 0}

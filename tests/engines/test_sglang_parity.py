@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from planner.engines import find_engine
+from planner.engines.common import deepep
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -151,7 +152,7 @@ def test_static_table_is_the_engines(index: int, served: list[dict[str, Any]]) -
 @pytest.mark.parametrize("index", range(len(SHAPES)))
 def test_launch_flags_resolve_to_the_plan(index: int, served: list[dict[str, Any]]) -> None:
     """SGLang's own parser and checks accept the launch, and mean by it the plan's EP size, nodes, replicas
-    and fixed dispatch.
+    and fixed dispatch; prompts and decode in one server, each through DeepEP's mode for it where both run.
     """
     topology, placement, phase = SHAPES[index]
     resolved = served[index]["resolved"]
@@ -160,7 +161,8 @@ def test_launch_flags_resolve_to_the_plan(index: int, served: list[dict[str, Any
     assert resolved["ep_num_redundant_experts"] == placement.slots - TINY.experts
     assert resolved["ep_dispatch_algorithm"] == "static"
     assert resolved["enable_eplb"] is False
-    assert resolved["deepep_mode"] == {"decode": "low_latency", "prefill": "normal"}[phase]
+    planned = {"decode": "low_latency", "prefill": "normal"}[phase]
+    assert resolved["deepep_mode"] == ("auto" if deepep.serves("prefill", topology) else planned)
 
 
 def dynamic_flags(case: Case, folder: Path, *, all_to_all: bool) -> list[str]:

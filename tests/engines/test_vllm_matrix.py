@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from planner.engines.common import deepep
+from planner.engines import find_engine
 from planner.engines.common.vllm_plugin import FOLDER, PACKAGE
 from planner.engines.vllm import BALANCED
 from tests.engines.configs import CONFIGS
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 Answer = dict[str, Any]
+BACKENDS = {"slot": "deepep_low_latency", "allgather": "allgather_reducescatter"}  # by transport
 BALANCED_HERE = [name for name in CONFIGS if name in BALANCED]
 
 
@@ -66,15 +67,11 @@ def test_every_launch_means_the_plan(
     assert combined == (36 if name in BALANCED else 12)
     for combination, answer in launches[name]:
         problem = combination.problem
-        normal = (
-            "deepep_high_throughput"
-            if deepep.serves("prefill", problem.topology)
-            else "allgather_reducescatter"
-        )
+        moved = find_engine("vllm").transport(problem.workload.phase, problem.topology, problem.model)
         assert answer["config"] == {
             "enable_expert_parallel": True, "enable_eplb": name in BALANCED,
             "world_size_across_dp": problem.gpus,
-            "all2all_backend": {"decode": "deepep_low_latency", "prefill": normal}[problem.workload.phase],
+            "all2all_backend": BACKENDS.get(moved, "deepep_high_throughput"),
             "num_redundant_experts": problem.redundant, "use_async": name not in BALANCED,
         }, str(combination)  # fmt: skip
 

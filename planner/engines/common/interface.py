@@ -67,21 +67,21 @@ class Engine(Protocol):
     VERSION: str  # the release whose rules these are
     RELEASES: Sequence[Release]  # every known one, oldest first
     REPLICA_RULE: str  # of its usual launch; a name that planner.replica knows
-    ACCELERATOR: str  # what it runs on: nvidia or ascend
+    ACCELERATOR: str  # what it runs on: nvidia, ascend or hygon
     DRAFT_IS_OPTIONAL: bool  # whether it can be started without the model's draft (MTP) layers
     ROLES: Sequence[str]  # mixed, and prefill and decode where it can be started as a disaggregated pair
 
     def transport(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
         """How dispatch moves bytes, a key of planner.problem.TRANSPORTS."""
 
-    def replica_rule(self, phase: str, topology: Topology) -> str:
-        """The rule of the launch that is emitted for this machine."""
+    def replica_rule(self, phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+        """The rule of the launch that is emitted for this machine, and for this model where one is named."""
 
     def dispatch_dtype(self, model: ModelSpec) -> str:
         """What a token's activations are sent as: fp8 or bf16."""
 
     def reads_map(self, model: ModelSpec) -> bool:
-        """Whether the engine is known to serve this model from a map file."""
+        """Whether the engine is known to serve this model by what is emitted for it, a map in most."""
 
     def default_placement(self, model: ModelSpec, gpus: int, redundant: int) -> Placement:
         """The map the engine makes itself when it is given none."""
@@ -135,6 +135,18 @@ class PluginEngine(Engine, Protocol):
         role: str = MIXED,
     ) -> Emission:
         """As `emit`, with the plugin among the files."""
+
+
+class StandIn(Engine, Protocol):
+    """An engine that takes no map: it is given counts or a list, and makes a placement of its own of it.
+
+    Its `emit` says how much longer a step of that is than the plan's.
+    """
+
+    TABLE_NAME: str  # of the file that it is given
+
+    def served(self, placement: Placement, problem: Problem) -> Placement:
+        """What it makes of what is emitted for this placement."""
 
 
 class MapFormat(Protocol):

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
+from planner.engines.common.command import Requirement
 from planner.engines.common.layout import gpus_per_node
 from planner.topology import Topology
 
@@ -10,22 +11,38 @@ quote = shlex.quote
 PLAN_DIR = '"$PLAN_DIR"'  # a bash word, as are all arguments here: the folder that launch.sh lies in
 
 
-def head(title: str, notes: Sequence[str], *, in_plan_dir: bool) -> list[str]:
+def head(
+    title: str, notes: Sequence[str], *, in_plan_dir: bool, requires: Sequence[Requirement] = ()
+) -> list[str]:
     """The lines above the first command; `in_plan_dir` where a command names a file of the plan."""
     by = "Written by moeplan; arguments given to this script are added to the command."
     lines = ["#!/usr/bin/env bash", f"# {one_line(title)}. {by}", *(f"# {one_line(note)}" for note in notes)]
     lines.append("set -euo pipefail")
     if in_plan_dir:
         lines.append('PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"')
-    return lines
+    return [*lines, *map(refusal, requires)]
 
 
-def per_node(title: str, notes: Sequence[str], topology: Topology, commands: Sequence[Sequence[str]]) -> str:
+def refusal(requirement: Requirement) -> str:
+    """A line that ends the script with exit code 2 where a requirement is not met."""
+    say = f"echo {quote(one_line(requirement.missing))} >&2"
+    return f"{requirement.check} > /dev/null 2>&1 || {{ {say}; exit 2; }}"
+
+
+def per_node(
+    title: str,
+    notes: Sequence[str],
+    topology: Topology,
+    commands: Sequence[Sequence[str]],
+    requires: Sequence[Requirement] = (),
+) -> str:
     """The script for commands that each node starts once.
 
-    On several nodes it asks for NODE_RANK and HEAD_ADDRESS, and refuses to guess them.
+    On several nodes it asks for NODE_RANK and HEAD_ADDRESS, and refuses to guess them. It starts nothing
+    where something is missing that `requires` names.
     """
-    lines = head(title, notes, in_plan_dir=any(PLAN_DIR in word for command in commands for word in command))
+    in_plan_dir = any(PLAN_DIR in word for command in commands for word in command)
+    lines = head(title, notes, in_plan_dir=in_plan_dir, requires=requires)
     if len(commands) == 1:
         return "\n".join([*lines, f"exec {command_line(commands[0])}", ""])
     last = len(commands) - 1

@@ -1,53 +1,39 @@
 """SGLang 0.5.23. It reads a map file, for the models that offer their layout.
 
-The rules were read in its wheel; tests/engines holds map, flags and replica choice against the engine itself,
-on a CPU.
+The rules were read in its wheel; tests/engines holds map, launch and replica choice against the engine's own
+code, on a CPU.
 """
 
-from planner.base import BadInput
 from planner.engines.common import deepep, script
-from planner.engines.common.command import node_command
+from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.interface import Emission
-from planner.engines.common.layout import (
-    cyclic_placement,
-    draft_rows_lost,
-    refuse_broken,
-    rows_by_layer,
-    uneven_nodes,
-)
+from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
 from planner.engines.common.releases import Release, find_release
-from planner.engines.common.verdict import MIXED, Verdict, check_role, of_limits
+from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
+from planner.engines.sglang import rules
+from planner.engines.sglang.backend import backend_of
+from planner.engines.sglang.dynamo import dynamo_words
 from planner.engines.sglang.expert_location import MAP_NAME, held_layers, map_text, read_map
-from planner.engines.sglang.launch import ATTN_DP, node_words
+from planner.engines.sglang.launch import ATTN_DP, Launch, node_words
+from planner.engines.sglang.models import READS_MAP, WITHOUT_REDUNDANCY
+from planner.engines.sglang.pair import PORT, TRANSFER, router_text
+from planner.engines.sglang.rules import GATHERED_RULE
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
 from planner.topology import Topology
 
-__all__ = ["MAP_NAME", "held_layers", "map_text", "read_map"]  # of the map's own module
+# Of its modules, what an engine offers.
+__all__ = ["MAP_NAME", "ROLES", "WITHOUT_REDUNDANCY"]
+__all__ += ["dynamo_words", "held_layers", "map_text", "read_map", "router_text"]
 
 NAME = "sglang"
 TITLE = "SGLang"
 VERSION = "0.5.23"
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = True
-ROLES = (MIXED,)
 REPLICA_RULE = "nearest-static"
-# Without an all-to-all: dynamic dispatch, the same choice on every rank. Earlier releases get it wrong.
-GATHERED_RULE = "row-index"
-MOST_DISPATCH_TOKENS = 1024  # the most that SGLang asserts of its dispatch buffer
-
-# Offer their layout, but build or assert no redundant slots.
-WITHOUT_REDUNDANCY = frozenset({"bailing_moe", "llada2_moe", "longcat_flash"})
-READS_MAP = WITHOUT_REDUNDANCY.union(  # model_type of the classes with get_model_config_for_expert_location
-    ("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25"),
-    ("glm4_moe", "glm4_moe_lite", "glm_moe_dsa"),
-    ("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
-    ("qwen3_vl_moe", "qwen3_vl_moe_text"),
-    ("minimax_m2", "minimax_m3", "minimax_m3_vl", "step3p5", "step3p7"),
-    ("exaone_moe", "gpt_oss", "mimo_v2_flash", "nemotron_h"),
-)
-BARE_DRAFT = frozenset({"deepseek_v4"})  # draft layers without redundant slots
+KV_CONNECTOR = "sglang"  # of llm-d's proxy before a decode server
 _OLDER = "its wheel, read: the same map and rules, without --attn-dp-size"
 RELEASES = (
     Release("0.5.21", f"{_OLDER}; its list of models is taken from 0.5.23", READS_MAP),
@@ -56,11 +42,16 @@ RELEASES = (
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    return deepep.transport(phase, topology) if model is None or reads_map(model) else "allgather"
+    """As the launch that is emitted moves tokens; without a model, where nothing but the machine decides."""
+    if model is not None and not (reads_map(model) and backend_of(phase, topology, model).deep):
+        return "allgather"
+    return deepep.transport(phase, topology)
 
 
-def replica_rule(phase: str, topology: Topology) -> str:
-    return REPLICA_RULE if deepep.serves(phase, topology) else GATHERED_RULE
+def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+    if model is None or not reads_map(model):  # no map, no replicas to choose from
+        return REPLICA_RULE if deepep.serves(phase, topology) else GATHERED_RULE
+    return REPLICA_RULE if backend_of(phase, topology, model).deep else GATHERED_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -77,27 +68,18 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
-    if slots <= model.experts or model.architecture not in WITHOUT_REDUNDANCY:
-        return []
-    serves = f"SGLang {VERSION} serves {model.architecture} without redundant experts only"
-    return [Violation("redundant", f"{serves}; use --redundant 0")]
+    return rules.map_limits(model, slots)
 
 
 def limits(problem: Problem) -> list[Violation]:
-    found = uneven_nodes(problem.topology, "SGLang starts as many ranks on each node")
-    if not reads_map(problem.model):
-        return found
-    found += map_limits(problem.model, problem.slots, problem.gpus) + _draft_limits(problem)
-    tokens = problem.workload.tokens_per_rank
-    if problem.workload.phase == "decode" and tokens > MOST_DISPATCH_TOKENS:
-        most = f"SGLang dispatches up to {MOST_DISPATCH_TOKENS} tokens a rank in low latency mode"
-        found.append(Violation("dispatch-tokens", f"{most}, not {tokens}"))
-    return found + deepep.limits(problem, pads_hidden=False)
+    return judge(problem).violations
 
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    check_role(TITLE, role, ROLES, problem.workload.phase)
     release, _ = find_release(TITLE, RELEASES, version)
-    return of_limits(TITLE, release.version, limits(problem), role)
+    found = tuple(finding for finding, _ in rules.findings(Launch(problem, release, role)))
+    return Verdict(TITLE, version or release.version, role, found)
 
 
 def emit(
@@ -109,11 +91,11 @@ def emit(
     """
     check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
-    refuse_broken(placement, problem, limits(problem))
-    if release.reads_map(problem.model):
-        _refuse_gathering(problem, release)
+    refuse_broken(placement, problem, judge(problem, version, role).violations)
+    launch = Launch(problem, release, role)
+    if launch.reads_map:
         ignored = ""
-        notes += tuple(_notes(placement, problem, release))
+        notes += tuple(_notes(placement, launch))
         files = {MAP_NAME: map_text(rows_by_layer(placement), problem.model, problem.gpus)}
     else:
         ignored = _ignored(problem, release)
@@ -122,10 +104,12 @@ def emit(
         )
         notes += (f"WARNING: {ignored}; {without}",)
         files = {}
-    commands = [node_words(problem, model_path, node, release) for node in range(problem.topology.node_count)]
+    notes += () if role == MIXED else (TRANSFER,)
+    commands = [node_words(launch, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     files["launch.sh"] = script.per_node(title, notes, problem.topology, commands)
-    return Emission(files, files["launch.sh"], notes, ignored, tuple(map(node_command, commands)))
+    started = tuple(node_command(words, endpoint=Endpoint(port=PORT)) for words in commands)
+    return Emission(files, files["launch.sh"], notes, ignored, started)
 
 
 def _ignored(problem: Problem, release: Release) -> str:
@@ -136,57 +120,21 @@ def _ignored(problem: Problem, release: Release) -> str:
     )
 
 
-def _refuse_gathering(problem: Problem, release: Release) -> None:
-    """Before 0.5.23 layers without an all-to-all are not known to serve a map rightly (sglang#39580, #32962).
-
-    Those of some models took experts for slots, or each rank its own replica.
-    """
-    pair = deepep.apart(problem.topology)
-    if GATHERED_RULE in release.flags or problem.workload.phase == "decode" or not pair:
-        return
-    raise BadInput(
-        f"DeepEP's normal mode needs NVLink between GPUs {pair[0]} and {pair[1]}, "
-        f"and SGLang {release.version} is not known to serve a map rightly "
-        f"without an all-to-all: use {VERSION}, --phase decode, "
-        f"or nodes whose {deepep.NVLINK_PEERS} GPUs NVLink joins"
-    )
-
-
-def _notes(placement: Placement, problem: Problem, release: Release) -> list[str]:
+def _notes(placement: Placement, launch: Launch) -> list[str]:
+    problem, release = launch.problem, launch.release
     old = f"releases without {ATTN_DP} want --dp-size {problem.gpus} --enable-dp-attention in its place"
+    said = [f"{how}{finding.text}" for finding, how in rules.findings(launch) if how is not None]
     return [
         *([f"SGLang {VERSION}: {old}"] if release.version == VERSION else []),
         *draft_rows_lost(TITLE, placement, problem),
         *_bare_draft_notes(problem),
-        *deepep.notes(problem.topology, problem.workload.phase, "--moe-a2a-backend none"),
+        *said,
     ]
 
 
-def _bare_draft(model: ModelSpec) -> str:
-    """What is said of a draft layer that is built without redundant slots; empty where the model has none.
-
-    0.5.23, deepseek_v2.py: that of DeepSeek-V4 (sglang#7893 has an older case of it).
-    """
-    if not model.draft_layer_ids or model.architecture not in BARE_DRAFT:
-        return ""
-    layer = model.draft_layer_ids[0]
-    return f"draft layer {layer}: SGLang gives it {model.experts} slots, none of them redundant"
-
-
 def _bare_draft_notes(problem: Problem) -> list[str]:
-    model, bare = problem.model, _bare_draft(problem.model)
+    model, bare = problem.model, rules.bare_draft(problem.model)
     if not problem.redundant or not bare:
         return []
     held = f"rank r holds its experts from r * {model.experts // problem.gpus} on"
     return [f"WARNING: {bare}: with MTP on, {held}, and no replica"]
-
-
-def _draft_limits(problem: Problem) -> list[Violation]:
-    experts, bare = problem.model.experts, _bare_draft(problem.model)
-    if not bare or not experts % problem.gpus:
-        return []
-    text = (
-        f"{bare}, and they do not divide over {problem.gpus} ranks: MTP fails at start; "
-        f"use an EP size that divides {experts}, or keep MTP off and say --no-draft"
-    )
-    return [Violation("draft", text)]

@@ -64,6 +64,13 @@ def test_sglang_sizes_its_buffer_for_128_tokens_at_least() -> None:
     assert (small, large) == (low_latency_bytes(128, 2048, 72), low_latency_bytes(256, 2048, 72))
 
 
+@pytest.mark.parametrize(("width", "sent"), [(2048, 2048), (2880, 3072), (3584, 4096)])
+def test_vllm_pads_tokens_to_the_next_kernel(width: int, sent: int) -> None:
+    """Its buffer holds what it sends, and no NVLink buffer lies beside it: its launches say so."""
+    problem = question(replace(TINY, dispatch_width=width), machine(8), 8)
+    assert sizes(problem, "vllm")["all_to_all"] == low_latency_bytes(128, sent, 72)
+
+
 def test_other_weights_of_deepseek_v3_are_near_what_is_known() -> None:
     """671 billion parameters without 58 x 256 experts are about 17 billion in fp8, and embeddings are held in
     bf16.

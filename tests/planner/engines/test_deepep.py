@@ -8,7 +8,7 @@ import pytest
 from planner.base import Evidence, Rate
 from planner.engines.common import deepep
 from planner.topology import NvLink, PairLink, Pcie, Topology
-from tests.planner.engines.examples import machine
+from tests.planner.engines.examples import TINY, machine, question
 
 RATE = Rate(50e9, Evidence("assumed", "made for tests"))
 
@@ -45,9 +45,41 @@ def test_each_eight_ranks_must_be_joined_pair_by_pair(
     The first pair that has neither is named.
     """
     assert deepep.apart(topology) == pair
+    assert deepep.split(topology) is None
     assert deepep.serves("prefill", topology) == (pair is None)
     assert deepep.serves("decode", topology)
     assert (deepep.transport("prefill", topology) == "allgather") == (pair is not None)
+
+
+@pytest.mark.parametrize(
+    ("topology", "pair"),
+    [
+        (machine(4, 4, 4, 4, nodes_per_domain=4), (0, 4)),
+        (machine(4, 4, nodes_per_domain=2), None),
+        (machine(8, 8, nodes_per_domain=2), None),
+        (machine(8, 4, 4, nodes_per_domain=3), (8, 12)),
+    ],
+)
+def test_a_group_of_eight_must_not_span_nodes(topology: Topology, pair: tuple[int, int] | None) -> None:
+    """Trays of four in one NVLink domain: normal mode takes eight ranks in a row for one node as soon as
+    there are several such groups. Low latency takes them.
+    """
+    assert deepep.apart(topology) is None
+    assert deepep.split(topology) == pair
+    assert deepep.serves("prefill", topology) == (pair is None)
+    assert deepep.serves("decode", topology)
+    assert (deepep.transport("prefill", topology) == "allgather") == (pair is not None)
+    (said,) = deepep.notes(topology, "prefill", "another") or [""]
+    assert (f"GPUs {pair[0]} and {pair[1]} are on two: the launch uses another" in said) if pair else not said
+
+
+def test_builds_differ_in_their_kernels() -> None:
+    """SGLang's build has one for width 3584 and for 16 experts a token; the upstream one has neither."""
+    model = replace(TINY, dispatch_width=3584, hidden=3584, top_k=16)
+    problem = question(model, machine(8), 0)
+    assert deepep.limits(problem, pads_hidden=False, build=deepep.SGLANG) == []
+    found = deepep.limits(problem, pads_hidden=False)
+    assert {limit.rule for limit in found} == {"deepep-hidden", "deepep-top-k"}
 
 
 def test_low_latency_is_warned_of_where_no_way_is_known() -> None:

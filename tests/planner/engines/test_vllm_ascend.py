@@ -113,3 +113,17 @@ def test_a_release_without_static_maps_is_refused() -> None:
         "scheduled for removal" in note
         for note in ENGINE.emit(random_placement(TINY, 8, 8), problem, "m").notes
     )
+
+
+def test_its_judge_says_what_is_known_and_from_where() -> None:
+    """The map and its flags; a lone device is refused; halves of a pair are not known."""
+    verdict = ENGINE.judge(question(TINY, machine(8), 8))
+    assert verdict.outcome == "serves with flags"
+    assert all("read" in finding.source for finding in verdict.findings)
+    assert "--additional-config" in verdict.findings[0].flags
+    alone = ENGINE.judge(question(TINY, machine(1), 0))
+    assert [finding.rule for finding in alone.refused] == ["gpus"]
+    with pytest.raises(BadInput, match="--role decode: vllm-ascend is started as mixed"):
+        ENGINE.judge(question(TINY, machine(8), 8), role="decode")
+    with pytest.raises(BadInput, match="--role decode: vllm-ascend is started as mixed"):
+        ENGINE.emit(random_placement(TINY, 8, 8), question(TINY, machine(8), 8), "m", role="decode")

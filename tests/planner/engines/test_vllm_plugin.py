@@ -1,27 +1,32 @@
-"""The vLLM plugin of a plan: a whole package, whose policy returns the plan's rows.
+"""The vLLM plugin of a plan: a whole package, whose policy returns the rows of a map that may change.
 
 vLLM is a stand-in here; tests/engines asks vLLM itself.
 """
 
 import json
+import os
 import runpy
+import subprocess
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from planner.base import BadInput, parse_yaml
 from planner.engines import plugin_engines
-from planner.engines.common.vllm_plugin import package
+from planner.engines.common.vllm_plan_plugin import Live, Windows, checked
+from planner.engines.common.vllm_plugin import REQUIREMENT, package
 from planner.model import ModelSpec, find_model
 from planner.placement import Placement
 from tests.planner.engines.examples import TINY, machine, pip_install, question, random_placement
 
 ENGINE = plugin_engines()["vllm"]
 PLACEMENT = random_placement(TINY, 8, 16)
+MAP = "vllm_plugin/moeplan_vllm_plan/plan_map.json"
 
 
 def install(files: dict[str, str], folder: Path) -> dict[str, Any]:
@@ -32,15 +37,31 @@ def install(files: dict[str, str], folder: Path) -> dict[str, Any]:
     return runpy.run_path(str(folder / "vllm_plugin" / "moeplan_vllm_plan" / "__init__.py"))
 
 
+def plan_text(seed: int = 0, **other: object) -> str:
+    """A map of the plan's shape, with some of it changed."""
+    return json.dumps(json.loads(package(random_placement(TINY, 8, 16, seed), TINY)[MAP]) | other)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Live:
+    """The map of the first plan, in a file of its own."""
+    path = tmp_path / "plan_map.json"
+    path.write_text(plan_text(0))
+    return Live(path, path)
+
+
 @pytest.fixture
 def policies(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stand-in for vllm.distributed.eplb.policy, and its table of policies."""
+    """A stand-in for vLLM's table of policies, in a process that is its only rank."""
     policy: Any = ModuleType("vllm.distributed.eplb.policy")
     policy.AbstractEplbPolicy, policy.EPLB_POLICIES = object, {"default": None}
-    for name in ("vllm", "vllm.distributed"):
+    group = SimpleNamespace(world_size=1, rank_in_group=0)
+    state: Any = ModuleType("vllm.distributed.parallel_state")
+    state.get_eplb_group = lambda: group
+    for name in ("vllm", "vllm.distributed", "vllm.distributed.eplb"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, "vllm.distributed.eplb", SimpleNamespace(policy=policy))
-    monkeypatch.setitem(sys.modules, policy.__name__, policy)
+    for module in (policy, state):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     found: dict[str, Any] = policy.EPLB_POLICIES
     return found
 
@@ -70,11 +91,11 @@ def test_the_policy_returns_the_plans_rows(tmp_path: Path, policies: dict[str, A
     ],
 )
 def test_another_model_or_size_stops_the_engine(
-    layers: int, experts: int, slots: int, ranks: int, message: str, tmp_path: Path
+    layers: int, experts: int, slots: int, ranks: int, message: str, live: Live
 ) -> None:
     """A plan is never served for a shape it was not made for."""
     with pytest.raises(RuntimeError, match=message):
-        install(package(PLACEMENT, TINY), tmp_path)["rows_for"](layers, experts, slots, ranks)
+        live.rows_for(layers, experts, slots, ranks)
 
 
 def test_pip_installs_the_package(tmp_path: Path) -> None:
@@ -88,6 +109,111 @@ def test_pip_installs_the_package(tmp_path: Path) -> None:
         ("vllm.general_plugins", "moeplan_vllm_plan:register")
     ]
     assert (site / "moeplan_vllm_plan" / "plan_map.json").is_file()
+
+
+def test_a_changed_file_is_the_map_from_then_on(live: Live) -> None:
+    """And is known by its digest."""
+    before = live.digest
+    live.path.write_text(plan_text(1))
+    live.refresh()
+    assert live.plan == json.loads(plan_text(1))
+    assert live.digest != before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (plan_text(1)[:500], "changes nothing"),
+        ("[]", "it is no plan map"),
+        ("[" * 100_000, "changes nothing"),
+        (plan_text(1, ranks=4), "the engine runs"),
+        (plan_text(1, layer_ids=[2, 3, 4, 5]), "the engine runs"),
+        (plan_text(1, moe=[[0] * 80] * 3), "row 0 of moe does not hold 64 experts"),
+        (plan_text(1, moe=[[float(expert % 64) for expert in range(80)]] * 3), "row 0 of moe does not hold"),
+        (plan_text(1, slots="80"), "its sizes are"),
+        (plan_text(1, draft=None), "changes nothing"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_is_no_map_of_this_engine_changes_nothing(
+    text: str | None, said: str, live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Broken, of another shape, or gone: the last good map stays, which is said once; a good one later is
+    taken.
+    """
+    live.path.write_text(text) if text is not None else live.path.unlink()
+    for _ in range(3):
+        live.refresh()
+    assert live.plan == json.loads(plan_text(0))
+    assert said in caplog.text
+    assert len(caplog.records) == 1
+    live.path.write_text(plan_text(2))
+    live.refresh()
+    assert live.plan == json.loads(plan_text(2))
+
+
+def test_the_packaged_map_is_used_where_the_named_file_is_not_there(tmp_path: Path) -> None:
+    """On a host without the plan's folder; rank 0's map is told to it later."""
+    (tmp_path / "packaged").write_text(plan_text(1))
+    assert Live(tmp_path / "absent", tmp_path / "packaged").plan == json.loads(plan_text(1))
+
+
+def test_the_map_of_a_plan_is_a_sound_one() -> None:
+    """What is emitted passes the plugin's own check."""
+    assert checked(json.loads(plan_text())) == json.loads(plan_text())
+
+
+def test_a_folder_that_cannot_be_written_stops_no_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once."""
+    (tmp_path / "file").touch()
+    windows = Windows(tmp_path / "file", 2)
+    for _ in range(2):
+        windows.write("moe", np.ones((3, 64)), [3, 4, 5], "digest")
+    assert [record.message.partition(":")[2][:29] for record in caplog.records] == [
+        " load windows are not written"
+    ]
+
+
+def test_the_policy_writes_each_window_it_is_shown(
+    tmp_path: Path, policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into the named folder, counts by expert with their layers and the digest of the map."""
+    torch = pytest.importorskip("torch", reason="the policy answers with a tensor")
+    monkeypatch.setenv("MOEPLAN_WINDOWS_DIR", str(tmp_path / "windows"))
+    install(package(PLACEMENT, TINY), tmp_path)["register"]()
+    policies["default"].rebalance_experts(torch.full((3, 64), 7), 80, 8, 2, 8, None)
+    (path,) = (tmp_path / "windows").iterdir()
+    window = np.load(path)
+    assert (window["counts"].tolist(), window["counts"].dtype) == ([[7] * 64] * 3, np.int64)
+    assert window["layer_ids"].tolist() == [3, 4, 5]
+    assert str(window["map_sha256"]) == policies["default"].live.digest
+
+
+def test_the_launch_starts_nothing_without_the_plugin(tmp_path: Path) -> None:
+    """It ends with 2 and says what to install; where pip has installed it, vLLM starts."""
+    emission = ENGINE.emit_with_plugin(PLACEMENT, question(TINY, machine(8), 16), "m")
+    assert emission.commands[0].requires == (REQUIREMENT,)
+    install(package(PLACEMENT, TINY), tmp_path)
+    (tmp_path / "launch.sh").write_text(emission.launch)
+    for name, line in (("vllm", 'echo "$MOEPLAN_MAP"'), ("python3", f'exec {sys.executable} "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def launched(**environment: str) -> subprocess.CompletedProcess[str]:
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", str(tmp_path / "launch.sh")], env={"PATH": path, **environment}, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    missing = launched()
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "pip install ./vllm_plugin" in missing.stderr
+    site = str(pip_install(tmp_path / "vllm_plugin", tmp_path / "site"))
+    assert launched(PYTHONPATH=site).stdout == f"{tmp_path / MAP}\n"
+    assert launched(PYTHONPATH=site, VLLM_PLUGINS="another").returncode == 2
 
 
 def test_the_plan_is_data_and_not_code() -> None:
@@ -118,8 +244,9 @@ def test_with_the_plugin_the_plan_is_not_ignored() -> None:
     assert parse_yaml(emission.launch.split("--eplb-config '")[1].split("'")[0], "flag")["use_async"] is False
     assert all(
         any(word in note for note in emission.notes)
-        for word in ("pip install ./vllm_plugin", "about step 750", "never served on a GPU")
+        for word in ("pip install ./vllm_plugin", "about step 750", "never served on a GPU", "may change")
     )
+    assert dict(emission.commands[0].environment)["MOEPLAN_MAP"] == f'"$PLAN_DIR"/{MAP}'
 
 
 def test_a_model_without_a_balancer_gets_no_plugin() -> None:

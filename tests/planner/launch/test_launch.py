@@ -7,7 +7,7 @@ import pytest
 from planner.base import BadInput
 from planner.engines import find_engine
 from planner.engines.common.command import node_command
-from planner.launch import hosts_of, job_for, launched
+from planner.launch import hosts_of, hosts_of_pair, job_for, launched
 from planner.launch.registry import find_launcher, launcher_names
 from tests.planner.engines.examples import TINY, machine, question
 from tests.planner.launch.jobs import emitted, nameless
@@ -15,7 +15,7 @@ from tests.planner.launch.jobs import emitted, nameless
 
 def test_launchers_are_found_by_name() -> None:
     """The modules that are launchers, and no other."""
-    assert launcher_names() == ("dynamo", "kubernetes", "shell", "slurm")
+    assert launcher_names() == ("dynamo", "kubernetes", "llm-d", "shell", "slurm")
     with pytest.raises(BadInput, match="launcher 'slrum' is unknown; did you mean 'slurm'"):
         find_launcher("slrum")
 
@@ -42,6 +42,20 @@ def test_hosts_that_cannot_be_are_refused(given: list[str], message: str) -> Non
         hosts_of(machine(4, 4), given)
 
 
+def test_the_hosts_of_a_pair_are_prefills_then_decodes() -> None:
+    """Two halves on one host would ask for the same GPUs."""
+    halves = [machine(4), machine(4, 4)]
+    assert hosts_of_pair(halves, ["c", "a", "b"]) == [("c",), ("a", "b")]
+    assert hosts_of_pair([nameless(half) for half in halves]) == [(), ()]
+    with pytest.raises(
+        BadInput, match="2 names for a pair; give the 1 hosts of prefill, then the 2 of decode"
+    ):
+        hosts_of_pair(halves, ["a", "b"])
+    for given in ((), ("a", "b", "a")):
+        with pytest.raises(BadInput, match="is in both halves of the pair"):
+            hosts_of_pair(halves, given)
+
+
 def test_a_node_name_that_a_shell_would_run_is_not_a_host() -> None:
     """Names come from files that others wrote."""
     topology = machine(4, 4)
@@ -60,7 +74,8 @@ def test_an_emission_without_commands_is_refused() -> None:
 @pytest.mark.parametrize("launcher", ["shell", "slurm", "dynamo"])
 def test_every_engine_under_every_launcher_keeps_its_files(engine: str, launcher: str) -> None:
     """A launcher adds files or takes the place of launch.sh; the map stays as it was."""
-    emission, job = emitted(engine)
+    pinned = "0.5.21" if (engine, launcher) == ("sglang", "dynamo") else None
+    emission, job = emitted(engine, version=pinned)
     found = launched(emission, job, launcher)
     assert {name: found.files[name] for name in emission.files if name != "launch.sh"} == {
         name: text for name, text in emission.files.items() if name != "launch.sh"
@@ -94,7 +109,7 @@ def test_other_accelerators_get_the_plain_script_alone() -> None:
     """NPUs have neither NCCL nor NVIDIA's resource names; the shell script asks for nothing of the kind."""
     emission, job = emitted("vllm_ascend")
     assert launched(emission, job, "shell").launch.count("NCCL") == 0
-    for launcher in ("slurm", "kubernetes", "dynamo"):
+    for launcher in ("slurm", "kubernetes", "llm-d", "dynamo"):
         with pytest.raises(
             BadInput, match=f"--launcher {launcher} asks for nvidia accelerators; vllm_ascend runs on ascend"
         ):

@@ -33,13 +33,15 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (None, "launch.sh"),
         ("slurm", "job.sbatch"),
-        ("dynamo", "frontend.sh"),
+        ("dynamo", "dynamographdeployment.yaml"),
         ("kubernetes", "leaderworkerset.yaml"),
+        ("llm-d", "llm-d.yaml"),
     ],
 )
 def test_emit_writes_the_launchers_file(launcher: str | None, first: str, plan: Path, tmp_path: Path) -> None:
     """Beside the engine's own and the plan; JSON names them all."""
     flags = ["--launcher", launcher, "--image", "example/engine:1"] if launcher else []
+    flags += ["--engine-version", "0.5.21"] if launcher == "dynamo" else []  # what it pins
     result = run("emit", plan, "--engine", "sglang", "-o", tmp_path / "out", *flags, "--json")
     assert result.exit_code == 0, result.output
     names = {Path(name).name for name in json.loads(result.stdout)["files"]}
@@ -140,3 +142,18 @@ def test_capacity_refuses_in_one_line(flags: list[str], message: str) -> None:
     result = run("capacity", "--model", "mixtral", *flags)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_emit_writes_both_halves_of_a_pair_for_one_namespace(plan: Path, tmp_path: Path) -> None:
+    """Each with a name and hosts of its own; the first half's hosts are given first."""
+    shape = ["--topology", "hgx-h100:1x8", "--redundant", "0", "--method", "linear", "--engine", "sglang"]
+    prefill, out = tmp_path / "prefill.json", tmp_path / "out"
+    made = run("solve", "--model", "deepseek-v2-lite", *shape, "--phase", "prefill", "-o", prefill)
+    assert made.exit_code == 0, made.output
+    flags = ["--launcher", "kubernetes", "--image", "example/engine:1", "--hosts", "c,a,b"]
+    result = run("emit", plan, prefill, "--engine", "sglang", *flags, "-o", out)
+    assert result.exit_code == 0, result.output
+    for role, hosts in (("prefill", ["c"]), ("decode", ["a", "b"])):
+        text = (out / role / "leaderworkerset.yaml").read_text()
+        assert f"name: moeplan-sglang-{role}\n" in text
+        assert [host for host in "abc" if f"- {host}\n" in text] == hosts

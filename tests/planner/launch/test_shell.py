@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from planner.engines.common.command import Requirement
 from planner.launch import shell
 from planner.launch.job import Job
+from planner.topology import Topology
 from tests.planner.engines.examples import machine
-from tests.planner.launch.jobs import job, with_cards
+from tests.planner.launch.jobs import job, requiring, with_cards
 
 CARDS = ["mlx5_0", "mlx5_1", "mlx5_4", "mlx5_10"]
 
@@ -85,3 +87,32 @@ def test_the_note_says_which_host_is_which_node() -> None:
     hosts = ["node7", "node66", "node8", "node70"]
     notes = shell.write(job(topology=machine(2, 2, 2, 2), hosts=hosts)).notes
     assert "node7 is 0, node66 is 1, node8 is 2, node70 is 3" in notes[0]
+
+
+@pytest.mark.parametrize(("topology", "own"), [(machine(8), {}), (machine(4, 4), {"NODE_RANK": "1"})])
+def test_without_its_plugin_nothing_is_started(
+    topology: Topology, own: dict[str, str], tmp_path: Path
+) -> None:
+    """Exit code 2 and the line that says what to do; with it, the engine."""
+    wanted = Requirement("[ -e installed ]", "it's missing: pip install ./plugin")
+    started = requiring(job("vllm", topology), wanted)
+    (tmp_path / "launch.sh").write_text(shell.write(started).files["launch.sh"])
+    (tmp_path / "vllm").write_text("#!/bin/bash\necho started\n")
+    (tmp_path / "vllm").chmod(0o755)
+
+    def launch() -> tuple[int, str, str]:
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEAD_ADDRESS": "head", **own}
+        done = subprocess.run(
+            ["bash", "launch.sh"],
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+            timeout=20,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert launch() == (2, "", "it's missing: pip install ./plugin\n")
+    (tmp_path / "installed").touch()
+    assert launch() == (0, "started\n", "")

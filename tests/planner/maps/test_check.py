@@ -44,6 +44,8 @@ def judged(value: Any, model: ModelSpec | None = FOUR, gpus: int | None = 4) -> 
         ([0, 1, 2, 3, 0, 1, 2, None], "layer 0, slot 7: None is not a whole number"),
         ([0, 1, 2, 3, 0, 1, 2, 10**30], "layer 0, slot 7: expert id 1e+30 is out of every range"),
         ([0, 1, 2, 2, 0, 1, 3, 3], "layer 0: GPU 1 holds expert 2 twice"),
+        ([0, 1, 2, 3, 0, 1, 2, 10**400], "layer 0, slot 7: expert id 1e+400 is out of every range"),
+        ([0, 1, 2, 3, 0, 1, 2, -(10**4000)], "layer 0, slot 7: expert id -1e+4000 is out of every range"),
         ([], "layer 0: the row is empty"),
         ("0123", "layer 0: the row is a str"),
     ],

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.base import BadInput
+from planner.engines import engine_names, map_formats
 from planner.maps import check_file
 from planner.maps.check import check_value
 from planner.model import ModelSpec
@@ -19,8 +20,10 @@ from tests.planner.engines.examples import TINY, random_placement
 
 FOUR = ModelSpec("four", "mixtral", 1, (0,), 4, 1, 8, 8, 8, "bf16", "made for tests")
 
+# Numbers of JSON past every float, up to the most digits that are read of one.
+HUGE = st.sampled_from([10**308, 10**309, 10**400, -(10**400), 10**4299])
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | HUGE | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(st.text(max_size=3) | st.integers(-2, 5), inner, max_size=3)
@@ -28,7 +31,7 @@ json_values = st.recursive(
     max_leaves=12,
 )
 rows = (
-    st.lists(st.integers(-2, 9) | st.sampled_from([1.0, True, None, "0", 2**40, 10**20]), max_size=9)
+    st.lists(st.integers(-2, 9) | HUGE | st.sampled_from([1.0, True, None, "0", 2**40, 10**20]), max_size=9)
     | json_values
 )
 
@@ -65,10 +68,18 @@ expert_layers = json_values | st.fixed_dictionaries(
             "moe_layer_count": st.integers(0, 3) | json_values,
             "layer_list": st.lists(expert_layers, max_size=3) | json_values,
         }
+    )
+    | st.fixed_dictionaries(
+        {
+            "ranks": st.integers(0, 3) | json_values,
+            "moe": st.lists(rows, max_size=3) | json_values,
+            "layer_ids": st.lists(st.integers(-1, 6), max_size=4) | json_values,
+        },
+        optional=dict.fromkeys(("experts", "slots", "draft", "x"), rows | json_values),
     ),
     model=st.sampled_from([None, FOUR, TINY]),
     gpus=st.none() | st.integers(-1, 9),
-    engine=st.sampled_from([None, "eplb", "sglang", "trtllm", "vllm", "vllm_ascend"]),
+    engine=st.sampled_from([None, *sorted({*engine_names(), *map_formats()})]),
 )
 def test_any_value_gets_a_report_or_one_line(
     value: Any, model: ModelSpec | None, gpus: int | None, engine: str | None
@@ -108,7 +119,8 @@ def test_every_damaged_cell_that_breaks_a_rule_is_found(data: st.DataObject) -> 
         data.draw(st.integers(0, placement.slots - 1)),
     )
     cell: Any = data.draw(
-        st.integers(-3, 70) | st.sampled_from([1.0, True, None, "1", [1], float("nan"), 2**63, -(2**31)])
+        st.integers(-3, 70)
+        | st.sampled_from([1.0, True, None, "1", [1], float("nan"), 2**63, -(2**31), 10**400])
     )
     row = row_of[layer]
     before, row[slot] = row[slot], cell

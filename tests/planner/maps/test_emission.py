@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.base import BadInput, write_json
 from planner.cli import main
 from planner.maps import emit_plan, write_emission
-from planner.maps.emission import MANIFEST
+from planner.maps.manifest import MANIFEST
 from planner.plan import judged, plan_to_dict, read_plan
 
 
@@ -63,21 +63,18 @@ def test_an_engine_that_would_ignore_the_map_gets_nothing(plan: Path, tmp_path: 
 
 
 def test_a_release_that_would_ignore_the_map_gets_nothing(plan: Path) -> None:
-    """The release that serves decides: TensorRT-LLM 1.0 has a shorter list than later ones, and is not
-    offered in its own place.
+    """The release that serves decides, and is named: TensorRT-LLM 1.0 has no gpt_oss in its list of models,
+    later ones refuse its biases. The engine is not offered in its own place.
     """
     problem, placement, _ = read_plan(plan)
     model = replace(problem.model, architecture="gpt_oss")
     other = write_json(
         plan.with_name("gpt.json"), plan_to_dict(judged(replace(problem, model=model), placement))
     )
-    with pytest.raises(
-        BadInput,
-        match=r"1\.0 ignores a map for gpt_oss in silence.*"
-        r"--flags-only writes the launch without the map, and --engine sglang would",
-    ):
-        emit_plan(other, "trtllm", version="1.0")
-    assert "moe_load_balancer.yaml" in emit_plan(other, "trtllm").files
+    instead = "--flags-only writes the launch without the map, and --engine sglang would"
+    for version, reason in (("1.0", "list of models"), (None, "biases")):
+        with pytest.raises(BadInput, match=rf"{reason}.*{instead}"):
+            emit_plan(other, "trtllm", version=version)
 
 
 def test_an_engine_without_a_map_file_gets_its_flags(plan: Path, tmp_path: Path) -> None:

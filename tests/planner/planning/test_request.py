@@ -92,7 +92,7 @@ def test_one_placement_is_priced_under_every_engine(tmp_path: Path) -> None:
     assert tuple(found) == engine_names()
     for name, (problem, priced) in found.items():
         assert problem.replica_rule == find_engine(name).replica_rule(
-            problem.workload.phase, problem.topology
+            problem.workload.phase, problem.topology, problem.model
         )
         assert priced.total_seconds == re_evaluate(plan_file, (), None, name)[1].total_seconds
     assert found["vllm"][1].max_over_mean > found["trtllm"][1].max_over_mean + 0.1

@@ -1,0 +1,93 @@
+"""Write into docs/engines.md when the engines' tests passed, and the table of launches they judged.
+
+`make engines` does it. The tests leave a JSON object a line in the file that MOEPLAN_MATRIX_OUT names.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parent / "engines.md"
+LAST = re.compile(r"^Last passed: .*$", re.MULTILINE)
+TABLE = re.compile(r"(?<=<!-- launches: make engines -->\n).*?(?=<!-- end of launches -->)", re.DOTALL)
+COLUMNS = ("engine", "family", "weights", "machine", "decode", "prefill", "why", "checked by")
+HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
+Row = Mapping[str, Any]
+
+
+def commit() -> str:
+    """The commit that is checked out, and whether the tree differs from it."""
+    words = ["git", "describe", "--always", "--dirty=, with changes", "--abbrev=10", "--exclude=*"]
+    asked = subprocess.run(words, cwd=PAGE.parent, check=True, capture_output=True, text=True, timeout=20)
+    return asked.stdout.strip()
+
+
+def launches_table(rows: Iterable[Row]) -> str:
+    """A line for each engine, model family, quantisation and group of machines with the same answer."""
+    kinds: dict[tuple[str, ...], dict[str, list[Row]]] = {}
+    for row in rows:
+        told = (row["engine"], row["family"], row["quantisation"])
+        kinds.setdefault(told, {}).setdefault(row["machine"], []).append(row)
+    lines = []
+    for kind, machines in sorted(kinds.items()):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for machine, found in machines.items():
+            alike.setdefault(_answer(found), []).append(machine)
+        lines += [_line(kind, names, answer) for answer, names in sorted(alike.items())]
+    return HEAD + "".join(lines)
+
+
+def _answer(rows: list[Row]) -> tuple[str, ...]:
+    """(decode, prefill, why, checked by) of one machine, over roles and models of the family."""
+    phases = [_outcomes(row for row in rows if row["phase"] == phase) for phase in ("decode", "prefill")]
+    why = "; ".join(dict.fromkeys(_short(row["why"]) for row in rows if row["why"]))
+    checked = ", ".join(sorted({row["checked"] for row in rows if row["checked"]}))
+    return phases[0], phases[1], why, checked or "rules alone"
+
+
+def _outcomes(rows: Iterable[Row]) -> str:
+    return ", ".join(sorted({row["outcome"] for row in rows}))
+
+
+def _short(why: str) -> str:
+    """The first sentence, with numbers that differ by model left out."""
+    text = why.partition("; ")[0]
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _line(kind: tuple[str, ...], machines: list[str], answer: tuple[str, ...]) -> str:
+    engine, family, weights = kind
+    cells = (engine, family, weights or "16 bits", ", ".join(machines), *answer)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def summary(rows: Iterable[Row]) -> str:
+    """How many launches, by engine and outcome."""
+    counts = Counter((row["engine"], row["outcome"]) for row in rows)
+    return "".join(f"{engine}: {count} {outcome}. " for (engine, outcome), count in sorted(counts.items()))
+
+
+def page(text: str, rows: list[Row]) -> str:
+    """The page with its generated parts anew."""
+    said = f"Last passed: {datetime.now(tz=timezone.utc):%Y-%m-%d}, commit {commit()}."
+    text, count = LAST.subn(said, text)
+    assert count == 1, "docs/engines.md has no line for the last run"
+    if rows:
+        table = f"\n{summary(rows)}\n\n{launches_table(rows)}\n"
+        text, count = TABLE.subn(lambda _: table, text)
+        assert count == 1, "docs/engines.md has no place for the table of launches"
+    return text
+
+
+if __name__ == "__main__":
+    lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if len(sys.argv) > 1 else []
+    PAGE.write_text(
+        page(PAGE.read_text(encoding="utf-8"), [json.loads(line) for line in lines]), encoding="utf-8"
+    )
+    print(f"wrote {PAGE.name}")

@@ -1,0 +1,43 @@
+"""Compute capability of GPUs by the name of their model: engines choose their kernels by it.
+
+Source: NVIDIA's list of CUDA GPUs. Names are a topology's; what follows the chip is left out.
+"""
+
+import re
+
+from planner.topology import Topology
+
+Capability = tuple[int, int]
+CAPABILITIES: dict[str, Capability] = {
+    "V100": (7, 0),
+    "T4": (7, 5),
+    **dict.fromkeys(("A100", "A800", "A30"), (8, 0)),
+    **dict.fromkeys(("A10", "A40", "A6000"), (8, 6)),
+    **dict.fromkeys(("L4", "L40", "L40S"), (8, 9)),
+    **dict.fromkeys(("H100", "H800", "H200", "H20", "GH200"), (9, 0)),
+    **dict.fromkeys(("B200", "GB200"), (10, 0)),
+    **dict.fromkeys(("B300", "GB300"), (10, 3)),
+    "RTX PRO 6000": (12, 0),
+}
+_CHIP = re.compile(r"(?:NVIDIA )?(RTX PRO \d+|[A-Z]+\d+[A-Z]?)\b")
+
+
+def capability_of(name: str) -> Capability | None:
+    """
+    >>> capability_of("H20-3e-SXM-141GB"), capability_of("NVIDIA GB200-186GB"), capability_of("mine")
+    ((9, 0), (10, 0), None)
+    """
+    chip = _CHIP.match(re.sub(r"[-_ ]+", " ", name.upper()))
+    return CAPABILITIES.get(chip[1]) if chip else None
+
+
+def gpu_names(topology: Topology) -> tuple[str, ...]:
+    """The models of its GPUs, each once."""
+    models = (model.name for node in dict.fromkeys(topology.nodes) for model in node.gpus)
+    return tuple(dict.fromkeys(models))
+
+
+def capability(topology: Topology) -> Capability | None:
+    """That of every GPU here; None where one is not known, or they differ."""
+    found = {capability_of(name) for name in gpu_names(topology)}
+    return found.pop() if len(found) == 1 else None

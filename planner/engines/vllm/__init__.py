@@ -1,0 +1,152 @@
+"""vLLM 0.33.0. It reads no map file: flags reserve the redundant slots, and vLLM's own balancer fills them.
+
+The rules were read in its wheel; tests/engines holds every launch against its own argument resolution and
+its own expert layers, on a CPU.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.base import BadInput
+from planner.engines.common import dynamo, script, vllm_plugin
+from planner.engines.common.command import node_command
+from planner.engines.common.interface import Emission, MapFile
+from planner.engines.common.layout import cyclic_placement, refuse_broken
+from planner.engines.common.releases import Release, find_release
+from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
+from planner.engines.vllm import rules
+from planner.engines.vllm.backend import WHEEL, transport
+from planner.engines.vllm.launch import STEP_INTERVAL, Launch, node_words
+from planner.engines.vllm.models import BALANCED
+from planner.engines.vllm.pair import TRANSFER, router_text
+from planner.model import ModelSpec
+from planner.placement import Placement
+from planner.problem import Problem, Violation
+from planner.topology import Topology
+
+__all__ = ["BALANCED", "ROLES", "router_text", "transport"]  # of modules of their own
+
+NAME = "vllm"
+TITLE = "vLLM"
+VERSION = "0.33.0"
+# By the token's row: 1/n over many tokens, but one token a rank always takes the first replica.
+REPLICA_RULE = "hashed"
+ACCELERATOR = "nvidia"
+DRAFT_IS_OPTIONAL = False
+RELEASES = (
+    Release("0.33.0", "its wheel, read; launches and plugin run on a CPU: no release reads a map file"),
+)
+
+
+def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
+    del phase, topology, model
+    return REPLICA_RULE
+
+
+def dispatch_dtype(model: ModelSpec) -> str:
+    return "fp8" if model.weight_dtype == "fp8" else "bf16"  # fp8 for block-quantised weights
+
+
+def reads_map(model: ModelSpec) -> bool:
+    del model
+    return False
+
+
+def plugin_serves(model: ModelSpec) -> bool:
+    return not rules.why_never_balanced(model)
+
+
+def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
+    return cyclic_placement(model, gpus, redundant)
+
+
+def limits(problem: Problem) -> list[Violation]:
+    return judge(problem).violations
+
+
+def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
+    del gpus
+    return rules.map_limits(model, slots)
+
+
+def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
+    check_role(TITLE, role, ROLES, problem.workload.phase)
+    release, _ = find_release(TITLE, RELEASES, version)
+    found = tuple(finding for finding, _ in rules.findings(Launch(problem, release, role)))
+    return Verdict(TITLE, version or release.version, role, found)
+
+
+def emit(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
+    """The launch script: there is no file that vLLM 0.33.0 would load."""
+    launch, notes = _judged(placement, problem, version, role, plugin=False)
+    ignored = _ignored(launch)
+    return _emission(launch, model_path, version, (*notes, f"WARNING: {ignored}"), ignored=ignored)
+
+
+def emit_with_plugin(
+    placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
+) -> Emission:
+    """The launch script, and the package that makes vLLM's balancer return the plan's map."""
+    launch, notes = _judged(placement, problem, version, role, plugin=True)
+    if not launch.backend.eplb:
+        raise BadInput(f"{_ignored(launch)}; a plugin cannot change that: leave --plugin out")
+    package = vllm_plugin.package(placement, problem.model)
+    return _emission(
+        launch, model_path, version, (*notes, *vllm_plugin.notes(STEP_INTERVAL)), package=package
+    )
+
+
+def dynamo_words(words: Sequence[str]) -> list[str]:
+    """The command as a worker of ai-dynamo."""
+    return dynamo.worker(words, ["vllm", "serve"], ["python3", "-m", "dynamo.vllm", "--model"])
+
+
+def read_map(value: Any) -> MapFile | None:
+    del value
+    return None
+
+
+def _judged(
+    placement: Placement, problem: Problem, version: str | None, role: str, *, plugin: bool
+) -> tuple[Launch, tuple[str, ...]]:
+    """The launch, and what is said of its release. BadInput where it would not serve."""
+    check_role(TITLE, role, ROLES, problem.workload.phase)
+    release, notes = find_release(TITLE, RELEASES, version)
+    refuse_broken(placement, problem, judge(problem, version, role).violations)
+    return Launch(problem, release, role, plugin), notes
+
+
+def _emission(
+    launch: Launch,
+    model_path: str,
+    version: str | None,
+    notes: tuple[str, ...],
+    *,
+    package: Mapping[str, str] | None = None,
+    ignored: str = "",
+) -> Emission:
+    problem, topology = launch.problem, launch.problem.topology
+    notes += tuple(f"{how}{finding.text}" for finding, how in rules.findings(launch) if how is not None)
+    notes += () if launch.role == MIXED else (TRANSFER,)
+    requires = (vllm_plugin.REQUIREMENT,) if package else ()
+    commands = [node_words(launch, model_path, node) for node in range(topology.node_count)]
+    title = f"{TITLE} {version or launch.release.version}, {problem.model.name} on {problem.gpus} GPUs"
+    text = script.per_node(title, notes, topology, commands, requires)
+    started = tuple(node_command(words, requires=requires) for words in commands)
+    return Emission({**(package or {}), "launch.sh": text}, text, notes, ignored, started)
+
+
+def _ignored(launch: Launch) -> str:
+    if not launch.backend.eplb:
+        return (
+            f"{WHEEL} does not read a map and {launch.backend.unbalanced}: it serves its default placement, "
+            "one block of experts a GPU, not the plan's"
+        )
+    return (
+        f"{WHEEL} does not read a map: the plan's placement is not used. "
+        f"The flags alone reserve its {launch.problem.redundant} redundant slots; "
+        "vLLM starts from its default placement and places experts by its own balancer "
+        f"from about step {STEP_INTERVAL // 4} on"
+    )

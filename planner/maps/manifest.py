@@ -1,0 +1,66 @@
+"""The list that an emission leaves in its folder: what it wrote, with a digest of each file."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.base import BadInput, check_keys, dump_json, read_json
+
+MANIFEST = "moeplan-emission.json"
+MANIFEST_SCHEMA = "moeplan/emission/1"
+DEEPEST = 3  # folders in which a file's list is looked for: the vLLM plugin's map lies two below its own
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The list of one folder."""
+
+    folder: Path
+    digests: Mapping[str, str]  # by the file's path in the folder
+
+    def name_of(self, path: Path) -> str | None:
+        """Under which name a file is listed here; None where it is not."""
+        name = path.absolute().relative_to(self.folder.absolute()).as_posix()
+        return name if name in self.digests else None
+
+    def present(self, name: str) -> Path | None:
+        """The listed file; None where it is gone, or the name leads out of the folder."""
+        path = self.folder / name
+        inside = self.folder.resolve() in path.resolve().parents
+        return path if inside and path.is_file() else None
+
+    def changed(self, name: str) -> bool:
+        """Whether a listed file is there with other bytes than those that were emitted."""
+        path = self.present(name)
+        return path is not None and digest(path.read_bytes()) != self.digests[name]
+
+
+def manifest_text(texts: Mapping[str, str]) -> str:
+    digests = {name: digest(text.encode()) for name, text in sorted(texts.items())}
+    return dump_json({"schema": MANIFEST_SCHEMA, "files": digests})
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The folder's list; None where it has none. BadInput where it is damaged."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    value = check_keys(read_json(path), str(path), {"schema": str, "files": dict})
+    if value["schema"] != MANIFEST_SCHEMA:
+        raise BadInput(f"{path}: its schema is {value['schema'][:40]!r}, expected {MANIFEST_SCHEMA!r}")
+    if not all(isinstance(one, str) for one in value["files"].values()):
+        raise BadInput(f"{path}: a digest in 'files' is not text; emit the plan again")
+    return Manifest(folder, value["files"])
+
+
+def manifest_of(path: Path) -> Manifest | None:
+    """The list in a file's own folder, or the one further up that names the file."""
+    own = read_manifest(path.parent)
+    above = path.parents if len(path.parents) >= DEEPEST else path.absolute().parents
+    lists = (read_manifest(folder) for folder in above[1:DEEPEST]) if own is None else ()
+    return own or next((found for found in lists if found and found.name_of(path) is not None), None)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
