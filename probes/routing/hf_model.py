@@ -30,8 +30,7 @@ class LoadedModel:
     notes: tuple[str, ...]
 
 
-# a flag of the command line
-def load_model(path: str, device: str = "auto", as_bytes: bool = False) -> LoadedModel:  # noqa: FBT001, FBT002
+def load_model(path: str, device: str = "auto", *, as_bytes: bool = False) -> LoadedModel:
     """The model in a folder or of a name on the hub.
 
     BadInput where it is no MoE model, does not load, or a weight is missing.

@@ -167,7 +167,8 @@ def main() -> None:
         process.start()
     for process in ranks:
         process.join(300)
-    print(json.dumps(answer.get() if not answer.empty() else {"error": "no answer"}))  # noqa: T201 - a program
+    said = answer.get() if not answer.empty() else {"error": "no answer"}
+    print(json.dumps(said))  # noqa: T201 - a program
 
 
 if __name__ == "__main__":

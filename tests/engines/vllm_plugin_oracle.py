@@ -33,7 +33,7 @@ def state_of(torch: Any, asked: dict[str, Any], layers: int) -> Any:
     )  # fmt: skip
     module.get_ep_group = module.get_eplb_group = MagicMock()
     alone = SimpleNamespace(world_size=1, rank_in_group=0)
-    importlib.import_module("vllm.distributed.parallel_state").get_eplb_group = lambda: alone  # type: ignore[attr-defined]
+    vars(importlib.import_module("vllm.distributed.parallel_state"))["get_eplb_group"] = lambda: alone
     module.create_eplb_communicator = MagicMock()
     state = module.EplbState(parallel, torch.device("cpu"))
     state.add_model(model, SimpleNamespace(compute_hash=lambda: str(layers), model="stand-in"))

@@ -65,7 +65,8 @@ def test_the_launch_makes_one_group_of_all_ranks(tmp_path: Path) -> None:
 )
 def test_what_its_balancer_does_not_serve_gets_flags_alone(model: object, why: str) -> None:
     """Weights of another type raise NotImplementedError in LMDeploy; other classes skip its balancer."""
-    emission = ENGINE.emit(random_placement(model, 8, 8), question(model, machine(8), 8), "m")  # type: ignore[arg-type]
+    asked = question(model, machine(8), 8)  # type: ignore[arg-type]
+    emission = ENGINE.emit(random_placement(asked.model, 8, 8), asked, "m")
     assert why in emission.ignored
     assert set(emission.files) == {"launch.sh"}
     assert "EPLB" not in emission.launch
