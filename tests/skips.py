@@ -16,7 +16,7 @@ from tests.places import ROOT
 
 @dataclass(frozen=True)
 class Group:
-    """Tests that are skipped for one reason. `most`: how many CI may leave out; None: as many as there are."""
+    """Tests that are skipped for one reason. `most`: how many CI may leave out; None: any number."""
 
     name: str
     reason: str  # a regular expression
