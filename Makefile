@@ -14,6 +14,8 @@ MOEPLAN_SGLANG_PYTHON ?= $(CURDIR)/.engines/sglang/bin/python
 MOEPLAN_VLLM_PYTHON ?= $(CURDIR)/.engines/vllm/bin/python
 
 LAUNCHES := $(CURDIR)/.cache/launches.jsonl
+# Tests over as many processes as there are CPUs; then, one by one, those that measure the machine.
+TESTS = $(BIN)/python -m pytest --quiet --numprocesses auto --maxprocesses 8 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check ray engines bench docs format clean
@@ -42,15 +44,15 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 	$(MOEPLAN) validate demo/plan.json
 
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest
+	$(TESTS)
 
-check: $(READY) ## everything a change must pass: format, lint, types, contracts, docs, tests
+check: $(READY) ## everything a change must pass: format, lint, types, contracts, tests
 	@echo '== format'; $(BIN)/ruff format --check
 	@echo '== lint'; $(BIN)/ruff check
 	@echo '== types'; $(BIN)/mypy planner probes tests docs
 	@echo '== contracts'; $(BIN)/lint-imports --no-logo
-	@echo '== docs'; $(BIN)/python -m pytest --quiet tests/test_docs.py
-	@echo '== tests'; $(BIN)/python -m pytest --ignore=tests/test_docs.py
+	@echo '== tests'
+	$(TESTS)
 
 ray: $(READY) ## install Ray beside the rest, for the tests that ask for it
 	@$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --editable '.[ray]'

@@ -351,6 +351,7 @@ def as_topology() -> Topology:
 
 @needs_torch
 @needs_namespaces
+@pytest.mark.alone
 def test_an_emulated_cluster_is_measured_to_its_shaped_rates() -> None:
     """Two hosts of two ranks over real sockets: 200 Mbit/s between hosts come out within 10 %, 800 inside
     nearly, and go into the topology of that cluster.

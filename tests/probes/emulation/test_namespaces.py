@@ -66,6 +66,7 @@ def test_ranks_sit_on_their_hosts() -> None:
 
 
 @needs_namespaces
+@pytest.mark.alone
 def test_links_have_the_rates_they_were_given() -> None:
     """8 MB from a rank of the same host at 40 MB/s, and from one of the other host at 10 MB/s."""
     size = 8_000_000

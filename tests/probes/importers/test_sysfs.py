@@ -117,6 +117,7 @@ def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\x1f\x8b" + bytes(40), "not a readable gzip"),
         (gzip.compress(b"infiniband" * 300), "not a readable tar"),
     ],
+    ids=["empty", "no gzip", "no tar"],  # of their content they would differ with the clock
 )
 def test_other_archives_are_refused_with_the_reason(content: bytes, message: str) -> None:
     """One line each."""

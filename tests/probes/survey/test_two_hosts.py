@@ -50,6 +50,7 @@ def run(*arguments: str | Path) -> str:
 
 
 @pytest.mark.skipif(unavailable() is not None, reason=f"no emulated cluster here: {unavailable()}")
+@pytest.mark.alone
 def test_probe_measure_merge_solve_emit(nvml_libraries: Path, tmp_path: Path) -> None:
     """Four ranks on two hosts: the merged machine is right, the rate between hosts is the shaped one, and a
     plan for it can be loaded.
