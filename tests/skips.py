@@ -25,7 +25,13 @@ class Group:
 
 
 GROUPS = (
-    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 165),
+    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 171),
+    Group(
+        "TensorRT-LLM's own options",
+        r"MOEPLAN_TRTLLM_SOURCE names no source tree",
+        "make engines with MOEPLAN_TRTLLM_SOURCE",
+        18,
+    ),
     Group(
         "other engines themselves",
         r"MOEPLAN_ENGINE_SOURCES names no folder|Triton, which interprets",
