@@ -52,7 +52,10 @@ def test_capacity_formulas(engine: str, tokens: int, factor: float, capacity: in
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**16), tokens=st.integers(4, 60), slack=st.floats(0.3, 3))
 def test_drops_agree_with_drawn_tokens(seed: int, tokens: int, slack: float) -> None:
-    """Twenty thousand steps drawn for each expert; the mean is within five standard errors."""
+    """Twenty thousand steps drawn for each expert; the mean is within five standard errors.
+
+    Where hardly one assignment in all steps is dropped, the errors say nothing: ten of them either way.
+    """
     draw = np.random.default_rng(seed)
     experts, top_k = 8, 2
     share_E = draw.dirichlet(np.full(experts, 20.0))
@@ -60,7 +63,9 @@ def test_drops_agree_with_drawn_tokens(seed: int, tokens: int, slack: float) -> 
     over_NE = np.maximum(draw.binomial(tokens, share_E * top_k, size=(20_000, experts)) - capacity, 0)
     drawn_N = over_NE.sum(axis=1) / (tokens * top_k)
     found = float(dropped_share(share_E[None, None], tokens, top_k, capacity)[0, 0])
-    assert found == pytest.approx(drawn_N.mean(), abs=5 * drawn_N.std() / math.sqrt(len(drawn_N)) + 1e-6)
+    rare = 10 / (len(drawn_N) * tokens * top_k)
+    error = 5 * drawn_N.std() / math.sqrt(len(drawn_N))
+    assert found == pytest.approx(drawn_N.mean(), abs=error + rare)
 
 
 def test_one_token_is_never_dropped_and_no_capacity_drops_all() -> None:
