@@ -61,7 +61,7 @@ engines: export MOEPLAN_SGLANG_PYTHON := $(MOEPLAN_SGLANG_PYTHON)
 engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)
 engines: $(READY) $(ENGINES_READY) ## ask SGLang and vLLM themselves about all that emit writes for them (Python 3.11; installs both once: 5 GB)
 	@mkdir -p .cache; rm -f $(LAUNCHES)
-	MOEPLAN_MATRIX_OUT=$(LAUNCHES) $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/engines
+	MOEPLAN_MATRIX_OUT=$(LAUNCHES) $(BIN)/python -m pytest -o faulthandler_timeout=1800 --numprocesses 2 --dist loadfile tests/engines
 	$(BIN)/python docs/make_engines_page.py $(LAUNCHES)
 
 bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches their wheels, 380 MB, once)

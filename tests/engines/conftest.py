@@ -1,6 +1,7 @@
 """What the engines answered over the matrix, in a few lines at the end of the run."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,18 @@ SAID = pytest.StashKey[list[str]]()
 def tell(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Takes a line for the end of the run."""
     return pytestconfig.stash.setdefault(SAID, []).append
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of several hands what it was told to the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["said"] = session.config.stash.get(SAID, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash.setdefault(SAID, []).extend(getattr(node, "workeroutput", {}).get("said", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.engines.common import deepep
+from planner.engines.sglang.models import BY_TRANSFORMERS, SPLIT_OVER_ALL
 from tests.engines.sglang_launches import ENGINE, MACHINES, TOKENS, Answer, Asked
 
 UNBOUNDED = 2048  # running requests a rank, at least, where none are said
@@ -39,13 +40,18 @@ def _meaning(asked: Asked, answer: Answer) -> Iterator[str]:
             yield f"{field} is {resolved[field]}, not {value}"
     if not 0 < resolved["mem_fraction_static"] < 1:
         yield f"mem_fraction_static is {resolved['mem_fraction_static']}"
-    if answer["offers_layout"] != ENGINE.reads_map(asked.model):
+    offers = ENGINE.reads_map(asked.model) or asked.model.architecture in BY_TRANSFORMERS
+    if answer["offers_layout"] != offers:
         yield f"the model's class offers a layout: {answer['offers_layout']}"
 
 
 def _kernels(asked: Asked, answer: Answer) -> Iterator[str]:
     """Every batch finds its kernel, and none that routes by itself past the map."""
     experts, resolved = answer["experts"], answer["resolved"]
+    if asked.model.architecture in SPLIT_OVER_ALL:  # no layer of experts: its class calls the kernel itself
+        if asked.model.expert_intermediate % resolved["tp_size"]:
+            yield f"experts cut into {resolved['tp_size']} lose what does not divide"
+        return
     if "error" in experts:
         yield f"experts: {experts['error']}"
         return

@@ -17,8 +17,9 @@ from planner.engines import Emission, Verdict, find_engine, judge_launch
 from planner.model import ModelSpec, find_model, model_names, spec_from_config
 from planner.problem import Problem, Workload
 from planner.topology import read_topology
-from tests.engines.catalogue import QUANTISATIONS, catalogue_config
+from tests.engines.catalogue import QUANTISATIONS
 from tests.engines.configs import CONFIGS, Config
+from tests.engines.sglang_catalogue import config_of
 from tests.planner.engines.examples import question
 
 ENGINE = find_engine("sglang")
@@ -89,7 +90,7 @@ class Asked:
 
 def catalogue() -> Iterator[Asked]:
     for model in map(find_model, model_names()):
-        config = catalogue_config(model)
+        config = config_of(model)
         for machine in MACHINES:
             for phase in TOKENS:
                 yield from (Asked(model, config, machine, phase, role) for role in ("mixed", phase))

@@ -23,7 +23,12 @@ pytestmark = pytest.mark.skipif(
 )
 CHECKED = "SGLang 0.5.23's own resolution and expert layers, on a CPU"
 REASONS = (  # every refusal has one of these
-    *("slots a GPU would fit", "leave nothing of a GPU's memory", "they do not divide over"),
+    *(
+        "slots a GPU would fit",
+        "does not serve",
+        "leave nothing of a GPU's memory",
+        "they do not divide over",
+    ),
     "does not divide: use fewer GPUs",
 )
 Answers = dict[str, dict[str, Any]]
@@ -57,6 +62,7 @@ def test_every_launch_is_refused_with_a_reason_or_stands(
     _record(launches)
     assert not [text for text in refused if not any(reason in text for reason in REASONS)]
     assert not wrong, f"{len(wrong)} launches: {json.dumps(dict(list(wrong.items())[:20]), indent=1)}"
+    assert not [str(one) for one in launches if isinstance(one.emission, Emission) and not one.is_asked]
     assert written > 600
 
 

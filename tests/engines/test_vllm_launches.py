@@ -61,6 +61,7 @@ def test_every_launch_is_refused_with_a_reason_or_stands(
     _record(launches)
     assert not [text for text in refused if not any(reason in text for reason in REASONS)]
     assert not wrong, f"{len(wrong)} launches: {json.dumps(dict(list(wrong.items())[:20]), indent=1)}"
+    assert not [str(one) for one in launches if isinstance(one.emission, Emission) and not one.is_asked]
     assert len(asked) > 600
 
 

@@ -8,6 +8,7 @@ import copy
 from planner.model import ModelSpec
 from tests.engines.catalogue import _V4, FP8, catalogue_config
 from tests.engines.configs import _DEEPSEEK, _SPARSE, CONFIGS, Config, _config
+from tests.engines.sglang_catalogue import kimi_k3
 
 _WHOLE: Config = {
     "num_attention_heads": 16,
@@ -97,5 +98,5 @@ def _step3p7(spec: ModelSpec) -> Config:
 
 _OWN = {
     "jamba": _jamba, "phimoe": _phimoe, "dots1": _dots1, "hunyuan_v1_moe": _hunyuan, "llama4": _llama4,
-    "gemma4": _gemma4, "deepseek_ref": _v4_fp8, "step3p7": _step3p7,
+    "gemma4": _gemma4, "deepseek_ref": _v4_fp8, "step3p7": _step3p7, "kimi_k3": kimi_k3,
 }  # fmt: skip

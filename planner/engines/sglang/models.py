@@ -37,6 +37,24 @@ NO_DEEPEP = {
         ),
     ),
 }
+# Why SGLang does not start with a model at all; and the source.
+_NO_CONFIG = (
+    "the transformers that it runs with knows no such model_type",
+    "configs and transformers 5.19.0, run",
+)
+NOT_SERVED = {
+    **dict.fromkeys(("deepseek_ref", "grok-1", "minimax_m1"), _NO_CONFIG),
+    "jamba": (
+        "it has no class for it, and that of transformers is not compatible",
+        "model_loader/utils.py:185, run",
+    ),
+}
+# Run by SGLang's class for transformers' models: it offers a layout, but sends tokens by the router's ids,
+# which no map translates to slots (models/transformers.py).
+BY_TRANSFORMERS = frozenset({"dots1"})
+# Its class cuts every expert over all ranks, whatever the EP size
+# (models/dbrx.py:110), and calls its kernel itself.
+SPLIT_OVER_ALL = frozenset({"dbrx"})
 OWN_RUNNER = frozenset({"minimax_m3", "minimax_m3_vl"})  # set by SGLang; another word would override it
 
 

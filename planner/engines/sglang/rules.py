@@ -12,7 +12,13 @@ from planner.engines.common.verdict import DECODE, MIXED, Finding
 from planner.engines.sglang import launch as words
 from planner.engines.sglang.backend import WHEEL
 from planner.engines.sglang.launch import Launch
-from planner.engines.sglang.models import BARE_DRAFT, WITHOUT_REDUNDANCY
+from planner.engines.sglang.models import (
+    BARE_DRAFT,
+    BY_TRANSFORMERS,
+    NOT_SERVED,
+    SPLIT_OVER_ALL,
+    WITHOUT_REDUNDANCY,
+)
 from planner.engines.sglang.steps import NOTE, WARNING, Said, refused, steps
 from planner.model import ModelSpec
 from planner.problem import Violation
@@ -57,8 +63,8 @@ def _refusals(launch: Launch) -> Iterator[Said]:
         yield refused("gpu", text, "model_executor/model_runner_components/load_model_utils.py:91, read")
     if not launch.reads_map:
         text = f"SGLang does not read a map for {problem.model.architecture}; it places experts itself"
-        source = f"{WHEEL}: no get_model_config_for_expert_location in its class, run"
-        yield Finding("map", text, source, ("--flags-only",)), None
+        yield Finding("map", text, _why_no_map(problem.model), ("--flags-only",)), None
+        yield from _not_served(problem.model)
         yield from _split_experts(launch)
         return
     for limit in [*map_limits(problem.model, problem.slots), *_draft_limits(launch)]:
@@ -67,10 +73,23 @@ def _refusals(launch: Launch) -> Iterator[Said]:
         yield from _without_all_to_all(launch)
 
 
+def _why_no_map(model: ModelSpec) -> str:
+    if model.architecture in BY_TRANSFORMERS:
+        return f"{WHEEL}: models/transformers.py:473, its class, translates no ids to slots, read"
+    return f"{WHEEL}: no get_model_config_for_expert_location in its class, run"
+
+
+def _not_served(model: ModelSpec) -> Iterator[Said]:
+    if model.architecture in NOT_SERVED:
+        why, source = NOT_SERVED[model.architecture]
+        yield refused("model", f"{WHEEL} does not serve {model.architecture}: {why}", source)
+
+
 def _split_experts(launch: Launch) -> Iterator[Said]:
     """Without a map there are no redundant experts: ranks beyond those that divide share each expert."""
     model, gpus = launch.problem.model, launch.problem.gpus
-    shares = gpus // words.expert_ranks(launch.problem)
+    whole = 1 if model.architecture in SPLIT_OVER_ALL else words.expert_ranks(launch.problem)
+    shares = gpus // whole
     if model.expert_intermediate % shares:
         text = f"SGLang cuts each expert of {model.name} into {shares} for {gpus} GPUs"
         text += f", and its width {model.expert_intermediate} does not divide: use fewer GPUs"
