@@ -14,8 +14,9 @@ MOEPLAN_SGLANG_PYTHON ?= $(CURDIR)/.engines/sglang/bin/python
 MOEPLAN_VLLM_PYTHON ?= $(CURDIR)/.engines/vllm/bin/python
 
 LAUNCHES := $(CURDIR)/.cache/launches.jsonl
-# Tests over as many processes as there are CPUs; then, one by one, those that measure the machine.
-TESTS = $(BIN)/python -m pytest --quiet --numprocesses auto --maxprocesses 8 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
+# Tests over a process more than there are CPUs, for many wait; then, one by one, those that measure the machine.
+PROCESSES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+TESTS = $(BIN)/python -m pytest --quiet --numprocesses $(PROCESSES) --maxprocesses 9 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check ray engines bench docs format clean
