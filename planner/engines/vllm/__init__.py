@@ -27,6 +27,7 @@ from planner.topology import Topology
 __all__ = ["BALANCED", "ROLES", "router_text", "transport"]  # of modules of their own
 
 NAME = "vllm"
+KV_CONNECTOR = "nixlv2"  # of llm-d's proxy before a decode server
 TITLE = "vLLM"
 VERSION = "0.33.0"
 # By the token's row: 1/n over many tokens, but one token a rank always takes the first replica.

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from planner.base import BadInput
-from planner.launch import llm_d
+from planner.engines import find_engine
+from planner.launch import job_for, launched, llm_d
 from planner.launch.job import Job
-from tests.planner.engines.examples import machine
+from tests.planner.engines.examples import TINY, machine, question, random_placement
 from tests.planner.launch.jobs import job
 from tests.planner.launch.pods import objects, templates, validate
 
@@ -63,3 +64,12 @@ def test_an_engine_that_the_proxy_does_not_know_has_no_decode_server() -> None:
 def test_it_needs_an_image() -> None:
     with pytest.raises(BadInput, match="--launcher llm-d needs --image"):
         llm_d.write(job())
+
+
+@pytest.mark.parametrize(("engine", "connector"), [("sglang", "sglang"), ("vllm", "nixlv2")])
+def test_an_engine_says_how_its_halves_hand_the_cache_over(engine: str, connector: str) -> None:
+    """By llm-d's own name for it, which its proxy is started with."""
+    problem = question(TINY, machine(8), 0)
+    emission = find_engine(engine).emit(random_placement(TINY, 8, 0), problem, "m", None, "decode")
+    asked = job_for(emission, problem, engine, image="i", role="decode")
+    assert f"--kv-connector={connector}" in launched(emission, asked, "llm-d").files["llm-d.yaml"]
