@@ -9,15 +9,28 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
+
+from planner.base import BadInput
+from planner.engines import engine_names, find_engine, stand_ins
+from planner.model import ModelSpec, find_model, model_names
+from planner.planning import PlanRequest, would_serve
 
 PAGE = Path(__file__).resolve().parent / "engines.md"
 LAST = re.compile(r"^Last passed: .*$", re.MULTILINE)
 TABLE = re.compile(r"(?<=<!-- launches: make engines -->\n).*?(?=<!-- end of launches -->)", re.DOTALL)
 COLUMNS = ("engine", "family", "weights", "machine", "decode", "prefill", "why", "checked by")
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
+MACHINES = {  # as the engines' tests have them
+    "8 x H100": "hgx-h100:1",
+    "2 x 8 H100": "hgx-h100:2",
+    "2 x 8 B200": "hgx-b200:2",
+    "GB200 rack": "gb200-nvl72",
+}
 Row = Mapping[str, Any]
 
 
@@ -26,6 +39,34 @@ def commit() -> str:
     words = ["git", "describe", "--always", "--dirty=, with changes", "--abbrev=10", "--exclude=*"]
     asked = subprocess.run(words, cwd=PAGE.parent, check=True, capture_output=True, text=True, timeout=20)
     return asked.stdout.strip()
+
+
+def rules_table(engines: Iterable[str]) -> str:
+    """What the judge says of engines that no test asks: model families by engine, machine and answer."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for engine, machine, model in product(engines, MACHINES, map(find_model, model_names())):
+        asked = PlanRequest(model, MACHINES[machine], engine=engine)
+        answers = (_judged(replace(asked, phase=phase), model) for phase in ("decode", "prefill"))
+        found.setdefault((engine, machine, *answers), set()).add(model.architecture)
+    names = ("engine", "machine", "decode", "prefill", "families")
+    head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"
+    return head + "".join(
+        f"| {' | '.join((*answer, ', '.join(sorted(families))))} |\n" for answer, families in found.items()
+    )
+
+
+def _judged(request: PlanRequest, model: ModelSpec) -> str:
+    """The outcome by the rules alone; `moeplan engine show` says why."""
+    engine = str(request.engine)
+    try:
+        verdict = would_serve(request).verdict
+    except BadInput:
+        return "refused"
+    if verdict.refused:
+        return "refused"
+    if engine in stand_ins():
+        return "own placement of a count table"
+    return verdict.outcome if find_engine(engine).reads_map(model) else "map ignored"
 
 
 def launches_table(rows: Iterable[Row]) -> str:
@@ -79,7 +120,9 @@ def page(text: str, rows: list[Row]) -> str:
     text, count = LAST.subn(said, text)
     assert count == 1, "docs/engines.md has no line for the last run"
     if rows:
-        table = f"\n{summary(rows)}\n\n{launches_table(rows)}\n"
+        asked = {row["engine"] for row in rows}
+        others = rules_table(name for name in engine_names() if name not in asked)
+        table = f"\n{summary(rows)}\n\n{launches_table(rows)}\nOthers, by rules alone:\n\n{others}\n"
         text, count = TABLE.subn(lambda _: table, text)
         assert count == 1, "docs/engines.md has no place for the table of launches"
     return text
