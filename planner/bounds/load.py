@@ -1,6 +1,6 @@
 """Lower bounds on the load of the busiest GPU, per layer, that hold for every placement.
 
-Nothing here looks at a placement. Loads w_e of E experts (any unit), G GPUs, s slots on each, P = G · s. Four
+Nothing here looks at a placement. Loads w_e of E experts (any unit), G GPUs, s slots each, P = G · s. Four
 bounds, the best of which is reported with its name:
   mean     no GPU can be below the mean: W / G, or W / Σ speed where GPUs differ
   slots    with every replica at most T, expert e needs ceil(w_e / T) slots, and P must suffice

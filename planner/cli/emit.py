@@ -67,7 +67,7 @@ def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any
     \b
     Example: moeplan emit plan.json --engine sglang -o out
     A pair:  moeplan emit prefill.json decode.json --engine sglang -o out
-    """  # noqa: D301 - click wants the backspace itself
+    """  # noqa: D301 - click wants the backspace itself: it keeps the lines apart
     from planner.maps import emit_pair, emit_plan, write_router
 
     chosen = {"version": flags["engine_version"], "draft": not flags["no_draft"]}

@@ -15,8 +15,8 @@ NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none c
 def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
     """Expected slots of each GPU that at least one token of a step reaches, whose weights are read.
 
-    A small decode step waits for them. Each token of source s reaches slot p with chance π_e · share[s,p], by
-    itself: a replica is touched by the share of tokens that the rule gives it.
+    A small decode step waits for them. Each token of source s reaches slot p with chance π_e · share[s,p],
+    by itself: a replica is touched by the share of tokens that the rule gives it.
     """
     tokens = problem.workload.tokens_per_rank * (problem.gpus if len(routing.share_SP) == 1 else 1)
     chance_P = inclusion_E(routing.share_E, problem.model.top_k)[routing.expert_P]

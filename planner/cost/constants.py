@@ -21,8 +21,9 @@ ASSUMED_NORMAL = (
 
 @dataclass(frozen=True)
 class PhaseConstants:
-    """One direction of a transport: seconds = max(fixed + per_doubling · log2(ranks), 0) + max over resources
-    of bytes / (rate · efficiency).
+    """One direction of a transport, for `ranks` of them.
+
+    seconds = max(fixed + per_doubling · log2(ranks), 0) + max over resources of bytes / (rate · efficiency).
     """
 
     fixed_seconds: float
@@ -42,8 +43,9 @@ class PhaseConstants:
 
 @dataclass(frozen=True)
 class ComputeConstants:
-    """Expert compute: seconds = fixed + max(operations / (peak · share), touched weight bytes / (bandwidth ·
-    share)).
+    """Expert compute of a GPU.
+
+    seconds = fixed + max(operations / (peak · share), touched weight bytes / (bandwidth · share)).
     """
 
     fixed_seconds: float

@@ -64,7 +64,7 @@ def node_number(job: Job, index: str) -> list[str]:
 
 
 def container(job: Job, name: str, script: str) -> dict[str, Any]:
-    # The paths are the pod's own.
+    # Both paths are the pod's own; NCCL shares memory in the second, which containers have 64 MB of.
     mounts = [{"name": "plan", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
     return {
         "name": name,

@@ -159,6 +159,7 @@ def register() -> None:
         return
     found, windows = started()
 
+    # its base is vLLM's, found when vLLM calls
     class PlannedPolicy(policy.AbstractEplbPolicy):  # type: ignore[misc]
         """Returns physical_to_logical_map [layers, slots], int64 on the CPU, whatever the load."""
 
