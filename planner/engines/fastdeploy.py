@@ -6,19 +6,17 @@ sources on a CPU; its flags and routes were read, and it was never served.
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from planner.base import dump_json
-from planner.engines.common import count_table, deepep, fastdeploy_relay, script, small
+from planner.engines.common import count_table, fastdeploy_relay, script, small, usual
 from planner.engines.common.command import Endpoint
-from planner.engines.common.interface import Emission, MapFile
-from planner.engines.common.layout import cyclic_placement, gpus_per_node, uneven_nodes
+from planner.engines.common.interface import Emission
+from planner.engines.common.layout import cyclic_placement, gpus_per_node, refuse_broken, uneven_nodes
 from planner.engines.common.releases import Release
 from planner.engines.common.verdict import MIXED, Finding, Verdict
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
-from planner.topology import Topology
 
 NAME = "fastdeploy"
 TITLE = "FastDeploy"
@@ -35,33 +33,16 @@ BALANCED = frozenset({"ernie4_5_moe", "glm4_moe"})  # model_type of the classes 
 RELEASES = (Release(VERSION, "sources at 09aeac7, read; its balancer run on a CPU", BALANCED),)
 ENDPOINT = Endpoint(port_flag="--ports", port=FIRST_PORT)
 _SOURCES = "sources at 09aeac7"
-
-
-def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del model
-    return deepep.transport(phase, topology)
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"
+transport = usual.deepep_transport
+replica_rule = usual.one_rule(REPLICA_RULE)
+dispatch_dtype = usual.block_fp8
+default_placement = cyclic_placement  # what its balancer makes of equal counts at start
+read_map = usual.no_map
 
 
 def reads_map(model: ModelSpec) -> bool:
     """Whether the model routes through the balancer's tables."""
     return model.architecture in BALANCED
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)  # what its balancer makes of equal counts at start
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -90,7 +71,7 @@ def emit(
     """The table, the program that hands it over, and the launch script."""
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _ignored(problem.model)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch has no redundant experts",)
@@ -104,11 +85,6 @@ def emit(
     commands = [_command(problem, model_path)] * problem.topology.node_count
     title = f"{TITLE} {version or release.version}"
     return small.emission(title, problem, commands, files, notes, ignored, endpoint=ENDPOINT)
-
-
-def read_map(value: Any) -> MapFile | None:
-    del value
-    return None
 
 
 def _groups(gpus: int) -> int:

@@ -5,20 +5,18 @@ a table can say what the plan says. Flags and classes were read in the wheel; it
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from planner.base import dump_json
-from planner.engines.common import count_table, deepep, script, small
+from planner.engines.common import count_table, script, small, usual
 from planner.engines.common.command import Endpoint
-from planner.engines.common.interface import Emission, MapFile
-from planner.engines.common.layout import cyclic_placement, uneven_nodes
+from planner.engines.common.interface import Emission
+from planner.engines.common.layout import cyclic_placement, refuse_broken, uneven_nodes
 from planner.engines.common.releases import Release
 from planner.engines.common.sizes import AUTO, sizes_of
 from planner.engines.common.verdict import MIXED, Finding, Verdict
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
-from planner.topology import Topology
 
 NAME = "lmdeploy"
 TITLE = "LMDeploy"
@@ -35,20 +33,10 @@ BALANCED = frozenset(
 )
 RELEASES = (Release(VERSION, "its wheel, read; its balancer run on a CPU", BALANCED),)
 ENDPOINT = Endpoint(("--server-name", "0.0.0.0"), "--server-port", 23333)  # noqa: S104 - others must reach it
-
-
-def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del model
-    return deepep.transport(phase, topology)
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"
+transport = usual.deepep_transport
+replica_rule = usual.one_rule(REPLICA_RULE)
+dispatch_dtype = usual.block_fp8
+read_map = usual.no_map
 
 
 def reads_map(model: ModelSpec) -> bool:
@@ -59,10 +47,6 @@ def reads_map(model: ModelSpec) -> bool:
 def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     """Without a table LMDeploy balances made-up counts; the cyclic map stands in for that."""
     return cyclic_placement(model, gpus, redundant)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -86,7 +70,7 @@ def emit(
     """The table and the launch script."""
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _ignored(problem.model)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch has no redundant experts",)
@@ -99,11 +83,6 @@ def emit(
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}"
     return small.emission(title, problem, commands, files, notes, ignored, endpoint=ENDPOINT)
-
-
-def read_map(value: Any) -> MapFile | None:
-    del value
-    return None
 
 
 def _ignored(model: ModelSpec) -> str:

@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from planner.engines.common import script, small
+from planner.engines.common import script, small, usual
 from planner.engines.common.command import Endpoint
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import (
     cyclic_placement,
     draft_rows_lost,
     gpus_per_node,
+    refuse_broken,
     rows_by_layer,
     uneven_nodes,
 )
@@ -42,17 +43,14 @@ READS_MAP = frozenset({"longcat_flash"})  # model_type of the classes with suppo
 RELEASES = (Release(VERSION, "its wheel, read; map and dispatch run on a CPU", READS_MAP),)
 ENDPOINT = Endpoint()
 _ARGS = "runtime/utils/server_args.py"
+replica_rule = usual.one_rule(REPLICA_RULE)
+default_placement = cyclic_placement
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
     """No all-to-all: LongCat's layers gather their input, and refuse DeepEP."""
     del phase, topology, model
     return "allgather"
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -62,14 +60,6 @@ def dispatch_dtype(model: ModelSpec) -> str:
 
 def reads_map(model: ModelSpec) -> bool:
     return model.architecture in READS_MAP
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -95,7 +85,7 @@ def emit(
     """
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _ignored(problem.model)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts",)

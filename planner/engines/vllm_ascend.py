@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.base import dump_json
-from planner.engines.common import script
+from planner.engines.common import script, usual
 from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
@@ -37,6 +37,8 @@ RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
     Release("0.25.1", "its deprecation note, read", refused=_REMOVAL),
 )
+replica_rule = usual.one_rule(REPLICA_RULE)
+default_placement = cyclic_placement  # assumed
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
@@ -48,11 +50,6 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     return "slot" if phase == "decode" else "rank"
 
 
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
 def dispatch_dtype(model: ModelSpec) -> str:
     del model
     return "bf16"  # assumed: what it quantises before dispatch was not read
@@ -60,14 +57,6 @@ def dispatch_dtype(model: ModelSpec) -> str:
 
 def reads_map(model: ModelSpec) -> bool:
     return RELEASES[0].reads_map(model)
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)  # assumed
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -96,7 +85,7 @@ def emit(
     """
     check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
-    refuse_broken(placement, problem, limits(problem))
+    refuse_broken(placement, problem, judge(problem).violations)
     notes += tuple(_notes(placement, problem))
     commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} NPUs"

@@ -86,9 +86,6 @@ class Engine(Protocol):
     def default_placement(self, model: ModelSpec, gpus: int, redundant: int) -> Placement:
         """The map the engine makes itself when it is given none."""
 
-    def limits(self, problem: Problem) -> list[Violation]:
-        """The engine's own limits that this question breaks."""
-
     def map_limits(self, model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
         """Those of its limits that a map alone can break."""
 

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from planner.engines.common import deepep, script
 from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.interface import Emission
-from planner.engines.common.layout import refuse_broken
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import DECODE, MIXED, Finding, Verdict, check_role
-from planner.placement import Placement
 from planner.problem import Problem, Violation
 
 ROLES = (MIXED,)
@@ -28,11 +26,6 @@ def asked(
 def verdict(title: str, version: str, found: Iterable[Finding]) -> Verdict:
     """Refusals first."""
     return Verdict(title, version, MIXED, tuple(sorted(found, key=lambda one: not one.refused)))
-
-
-def refuse(placement: Placement, problem: Problem, judged: Verdict) -> None:
-    """BadInput where the placement is broken, or the launch would not stand."""
-    refuse_broken(placement, problem, judged.violations)
 
 
 def refused(limits: Iterable[Violation], source: str) -> Iterator[Finding]:

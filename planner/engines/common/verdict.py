@@ -50,13 +50,6 @@ class Verdict:
         return [Violation(finding.rule, finding.text) for finding in self.refused]
 
 
-def of_limits(title: str, version: str, limits: Sequence[Violation], role: str = MIXED) -> Verdict:
-    """The verdict of an engine of which only hard limits are known."""
-    source = f"{title} {version}"
-    findings = (Finding(limit.rule, limit.text, source, refused=True) for limit in limits)
-    return Verdict(title, version, role, tuple(findings))
-
-
 def check_role(title: str, role: str, roles: Sequence[str], phase: str) -> None:
     """BadInput where the engine has no such role, or the plan was made for the other half of a pair."""
     if role not in roles:

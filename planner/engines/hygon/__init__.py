@@ -6,10 +6,10 @@ Its reader of the map and its order of replicas were run from its sources on a C
 import json
 from collections.abc import Iterator
 
-from planner.engines.common import deepep, script, small
+from planner.engines.common import deepep, script, small, usual
 from planner.engines.common.command import Endpoint
 from planner.engines.common.interface import Emission
-from planner.engines.common.layout import cyclic_placement, rows_by_layer, uneven_nodes
+from planner.engines.common.layout import cyclic_placement, refuse_broken, rows_by_layer, uneven_nodes
 from planner.engines.common.releases import Release
 from planner.engines.common.verdict import DECODE, MIXED, Finding, Verdict
 from planner.engines.common.vllm_serve import serve_words
@@ -17,7 +17,6 @@ from planner.engines.hygon.offline_map import CLASSES, MAP_NAME, held_layers, ma
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
-from planner.topology import Topology
 
 __all__ = ["MAP_NAME", "held_layers", "map_text", "read_map"]  # of a module of their own
 
@@ -38,32 +37,14 @@ RELEASES = (
 )
 ENDPOINT = Endpoint()
 _MODES = {DECODE: "deepep_low_latency"}
-
-
-def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del model
-    return deepep.transport(phase, topology)
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"
+transport = usual.deepep_transport
+replica_rule = usual.one_rule(REPLICA_RULE)
+dispatch_dtype = usual.block_fp8
+default_placement = cyclic_placement
 
 
 def reads_map(model: ModelSpec) -> bool:
     return model.architecture in CLASSES
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -85,7 +66,7 @@ def emit(
     """Map and launch script."""
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _ignored(problem.model)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts",)

@@ -6,21 +6,19 @@ Its reader of the list was run from its sources on a CPU, and the rest was read;
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from planner.engines.common import count_table, deepep, script, small
+from planner.engines.common import count_table, script, small, usual
 from planner.engines.common.command import Endpoint
-from planner.engines.common.interface import Emission, MapFile
-from planner.engines.common.layout import cyclic_placement, uneven_nodes
+from planner.engines.common.interface import Emission
+from planner.engines.common.layout import cyclic_placement, refuse_broken, uneven_nodes
 from planner.engines.common.releases import Release
 from planner.engines.common.verdict import DECODE, MIXED, Finding, Verdict
 from planner.engines.lightllm.hot_experts import list_text, listed_experts, served
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
-from planner.topology import Topology
 
 __all__ = ["listed_experts", "served"]  # of a module of their own
 
@@ -43,16 +41,9 @@ RELEASES = (Release(VERSION, "sources at 87881ae, read; its reader run on a CPU"
 ENDPOINT = Endpoint()
 _SOURCES = "sources at 87881ae"
 _BLOCKS = "it would serve one block of experts a GPU, not the plan's"
-
-
-def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del model
-    return deepep.transport(phase, topology)
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
+transport = usual.deepep_transport
+replica_rule = usual.one_rule(REPLICA_RULE)
+read_map = usual.no_map
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -68,10 +59,6 @@ def reads_map(model: ModelSpec) -> bool:
 def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     """Without a list LightLLM has no redundant experts; the cyclic map stands in for a question with some."""
     return cyclic_placement(model, gpus, redundant)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -93,7 +80,7 @@ def emit(
     """The list of hot experts and the launch script."""
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _no_list(problem) or _no_blocks(placement, problem)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch has no redundant experts",)
@@ -105,11 +92,6 @@ def emit(
     commands = [_command(problem, model_path, node, with_list=TABLE_NAME in files) for node in nodes]
     title = f"{TITLE} {version or release.version}"
     return small.emission(title, problem, commands, files, notes, ignored, endpoint=ENDPOINT)
-
-
-def read_map(value: Any) -> MapFile | None:
-    del value
-    return None
 
 
 def _no_list(problem: Problem) -> str:

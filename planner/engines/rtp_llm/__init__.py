@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from planner.engines.common import deepep, script, small
+from planner.engines.common import deepep, script, small, usual
 from planner.engines.common.command import Endpoint
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import (
     cyclic_placement,
     gpus_per_node,
+    refuse_broken,
     rows_by_layer,
     same_rows,
     uneven_nodes,
@@ -55,21 +56,14 @@ RELEASES = (
 )
 ENDPOINT = Endpoint((), "--start_port", 8088)  # of rank 0; it binds all interfaces and has no flag for one
 _TAG = "sources of the tag v0.2.0"
+replica_rule = usual.one_rule(REPLICA_RULE)
+dispatch_dtype = usual.block_fp8
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
     """Normal mode with every batch: low latency would take prompts too, which its buffer does not hold."""
     del phase, model
     return deepep.transport("prefill", topology)
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"
 
 
 def reads_map(model: ModelSpec) -> bool:
@@ -87,10 +81,6 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     own_GS = np.arange(model.experts).reshape(gpus, -1)
     copied_GS = np.roll(own_GS, -1, axis=0)[:, : redundant // gpus]
     return same_rows(model, gpus, np.concatenate([own_GS, copied_GS], axis=1).ravel())
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -111,7 +101,7 @@ def emit(
     """Map and launch script."""
     release, notes = small.asked(TITLE, RELEASES, problem, version, role)
     verdict, files = judge(problem, version, role), {}
-    small.refuse(placement, problem, verdict)
+    refuse_broken(placement, problem, verdict.violations)
     ignored = _ignored(problem.model)
     if ignored:
         notes += (f"WARNING: {ignored}; the launch holds neither map nor redundant experts",)

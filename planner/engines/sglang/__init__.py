@@ -4,7 +4,7 @@ The rules were read in its wheel; tests/engines holds map, launch and replica ch
 code, on a CPU.
 """
 
-from planner.engines.common import deepep, script
+from planner.engines.common import deepep, script, usual
 from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
@@ -39,6 +39,8 @@ RELEASES = (
     Release("0.5.21", f"{_OLDER}; its list of models is taken from 0.5.23", READS_MAP),
     Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
 )
+dispatch_dtype = usual.block_fp8
+default_placement = cyclic_placement
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
@@ -54,25 +56,13 @@ def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None)
     return REPLICA_RULE if backend_of(phase, topology, model).deep else GATHERED_RULE
 
 
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"  # fp8 for block-quantised weights
-
-
 def reads_map(model: ModelSpec) -> bool:
     return model.architecture in READS_MAP
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
     return rules.map_limits(model, slots)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.base import BadInput
-from planner.engines.common import script
+from planner.engines.common import script, usual
 from planner.engines.common.command import NodeCommand, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import refuse_broken, rows_by_layer, same_rows
@@ -24,7 +24,7 @@ from planner.engines.trtllm.releases import RELEASES, TITLE, why_no_map
 from planner.engines.trtllm.rules import map_limits
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.problem import Problem, Violation, check_slots
+from planner.problem import Problem, check_slots
 from planner.topology import Topology
 
 __all__ = [  # of modules of their own
@@ -45,6 +45,7 @@ REPLICA_RULE = "round-robin"  # over replicas, within blocks of 1024 entries
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 ROLES = (MIXED, PREFILL, DECODE)
+replica_rule = usual.one_rule(REPLICA_RULE)
 
 
 def transport(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
@@ -52,11 +53,6 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     if model is not None and not reads_map(model):
         return alltoall.TRANSPORTS[alltoall.GATHER]
     return alltoall.TRANSPORTS[alltoall.method_of(phase, topology, model)[0]]
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
 
 
 def dispatch_dtype(model: ModelSpec) -> str:
@@ -77,10 +73,6 @@ def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
     slots_per_gpu = check_slots(model, gpus, redundant)
     first_G1 = (np.arange(gpus) * model.experts // gpus)[:, None]
     return same_rows(model, gpus, ((first_G1 + np.arange(slots_per_gpu)) % model.experts).ravel())
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:

@@ -5,12 +5,11 @@ its own expert layers, on a CPU.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from planner.base import BadInput
-from planner.engines.common import dynamo, script, vllm_plugin
+from planner.engines.common import dynamo, script, usual, vllm_plugin
 from planner.engines.common.command import node_command
-from planner.engines.common.interface import Emission, MapFile
+from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, refuse_broken
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
@@ -22,7 +21,6 @@ from planner.engines.vllm.pair import TRANSFER, router_text
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
-from planner.topology import Topology
 
 __all__ = ["BALANCED", "ROLES", "router_text", "transport"]  # of modules of their own
 
@@ -37,15 +35,10 @@ DRAFT_IS_OPTIONAL = False
 RELEASES = (
     Release("0.33.0", "its wheel, read; launches and plugin run on a CPU: no release reads a map file"),
 )
-
-
-def replica_rule(phase: str, topology: Topology, model: ModelSpec | None = None) -> str:
-    del phase, topology, model
-    return REPLICA_RULE
-
-
-def dispatch_dtype(model: ModelSpec) -> str:
-    return "fp8" if model.weight_dtype == "fp8" else "bf16"  # fp8 for block-quantised weights
+replica_rule = usual.one_rule(REPLICA_RULE)
+dispatch_dtype = usual.block_fp8
+default_placement = cyclic_placement
+read_map = usual.no_map
 
 
 def reads_map(model: ModelSpec) -> bool:
@@ -55,14 +48,6 @@ def reads_map(model: ModelSpec) -> bool:
 
 def plugin_serves(model: ModelSpec) -> bool:
     return not rules.why_never_balanced(model)
-
-
-def default_placement(model: ModelSpec, gpus: int, redundant: int) -> Placement:
-    return cyclic_placement(model, gpus, redundant)
-
-
-def limits(problem: Problem) -> list[Violation]:
-    return judge(problem).violations
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
@@ -102,11 +87,6 @@ def emit_with_plugin(
 def dynamo_words(words: Sequence[str]) -> list[str]:
     """The command as a worker of ai-dynamo."""
     return dynamo.worker(words, ["vllm", "serve"], ["python3", "-m", "dynamo.vllm", "--model"])
-
-
-def read_map(value: Any) -> MapFile | None:
-    del value
-    return None
 
 
 def _judged(

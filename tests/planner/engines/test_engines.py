@@ -126,7 +126,7 @@ def test_limits(
     model = replace(TINY, **changes)  # type: ignore[arg-type]
     problem = question(model, machine(*gpus), redundant, phase)
     engine = find_engine(name)
-    assert rule in {violation.rule for violation in engine.limits(problem)}
+    assert rule in {violation.rule for violation in engine.judge(problem).violations}
     with pytest.raises(BadInput, match="cannot be emitted"):
         engine.emit(engine.default_placement(model, problem.gpus, redundant), problem, "m")
 
@@ -136,17 +136,22 @@ def test_limits_do_not_refuse_what_fits() -> None:
     for name in engine_names():
         for phase in ("decode", "prefill"):
             assert (
-                find_engine(name).limits(question(find_model("deepseek-v3"), machine(8, 8), 32, phase)) == []
+                find_engine(name)
+                .judge(question(find_model("deepseek-v3"), machine(8, 8), 32, phase))
+                .violations
+                == []
             )
-    assert find_engine("vllm").limits(question(find_model("deepseek-v3"), machine(8, 8), 32)) == []
+    assert find_engine("vllm").judge(question(find_model("deepseek-v3"), machine(8, 8), 32)).violations == []
 
 
 def test_more_tokens_than_sglang_can_dispatch_are_refused() -> None:
     """1024 tokens a rank is the most its low latency buffers take."""
-    assert find_engine("sglang").limits(question(TINY, machine(8), 8, tokens_per_rank=1024)) == []
+    assert find_engine("sglang").judge(question(TINY, machine(8), 8, tokens_per_rank=1024)).violations == []
     assert [
         found.rule
-        for found in find_engine("sglang").limits(question(TINY, machine(8), 8, tokens_per_rank=1025))
+        for found in find_engine("sglang")
+        .judge(question(TINY, machine(8), 8, tokens_per_rank=1025))
+        .violations
     ] == ["dispatch-tokens"]
 
 

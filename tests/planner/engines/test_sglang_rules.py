@@ -189,7 +189,7 @@ def test_the_fraction_of_memory_is_what_a_rank_leaves() -> None:
 def test_gpt_oss_is_served_without_an_all_to_all_and_refused_for_the_older_release() -> None:
     """Width 2880 has no kernel and its forward no branch; before 0.5.23 a map is not served rightly so."""
     problem = asked("gpt-oss-120b", "hgx-h100")
-    assert ENGINE.limits(problem) == []
+    assert ENGINE.judge(problem).violations == []
     (refused,) = judge_launch("sglang", problem, "0.5.21").refused
     assert "0.5.21 is not known to serve a map rightly without an all-to-all: use 0.5.23" in refused.text
 

@@ -85,8 +85,8 @@ def test_which_phase_was_planned_is_said() -> None:
 
 def test_a_buffer_over_32_gib_is_refused_with_the_most_that_fits() -> None:
     """DeepEP asserts it, vLLM does not ask; 2048 tokens of DeepSeek-V3 with 288 slots are the most."""
-    assert ENGINE.limits(asked("deepseek-v3", "hgx-h100:2", tokens=2048, redundant=32)) == []
-    (found,) = ENGINE.limits(asked("deepseek-v3", "hgx-h100:2", tokens=2049, redundant=32))
+    assert ENGINE.judge(asked("deepseek-v3", "hgx-h100:2", tokens=2048, redundant=32)).violations == []
+    (found,) = ENGINE.judge(asked("deepseek-v3", "hgx-h100:2", tokens=2049, redundant=32)).violations
     assert found.rule == "deepep-buffer"
     assert found.text.endswith("plan for at most --tokens-per-rank 2048")
 
@@ -127,9 +127,11 @@ def test_the_balancer_is_asked_only_where_the_weights_support_it(
     assert ("--enable-eplb" in words) == balanced
     assert after(words, "--moe-backend") == kernel
     with_replicas = asked(model, preset, phase, redundant=8)
-    assert [found.rule for found in ENGINE.limits(with_replicas)] == ([] if balanced else ["redundant"])
+    assert [found.rule for found in ENGINE.judge(with_replicas).violations] == (
+        [] if balanced else ["redundant"]
+    )
     if not balanced:
-        assert "use --redundant 0" in ENGINE.limits(with_replicas)[0].text
+        assert "use --redundant 0" in ENGINE.judge(with_replicas).violations[0].text
 
 
 def test_every_row_of_the_table_was_asked_above() -> None:
@@ -160,7 +162,7 @@ def test_models_of_other_classes_are_balanced_too(name: str) -> None:
 
 def test_without_a_balancer_experts_must_divide_over_the_gpus() -> None:
     """DeepEP asserts it, and replicas to fill up need the balancer."""
-    (found,) = ENGINE.limits(asked("qwen1.5-moe-a2.7b", "hgx-h100"))
+    (found,) = ENGINE.judge(asked("qwen1.5-moe-a2.7b", "hgx-h100")).violations
     assert "on a number of GPUs that divides 60" in found.text
 
 
