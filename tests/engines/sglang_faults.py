@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 
+from planner.engines import find_engine
 from planner.engines.common import deepep
 from planner.engines.sglang.models import BY_TRANSFORMERS, SPLIT_OVER_ALL
-from tests.engines.sglang_launches import ENGINE, MACHINES, TOKENS, Answer, Asked
+from tests.engines.launches import TOKENS, Answer
+from tests.engines.sglang_launches import DRIVERS, Asked
+
+ENGINE = find_engine("sglang")
 
 UNBOUNDED = 2048  # running requests a rank, at least, where none are said
 
@@ -56,7 +60,7 @@ def _kernels(asked: Asked, answer: Answer) -> Iterator[str]:
         yield f"experts: {experts['error']}"
         return
     yield from (f"{kind}: {way['way']}" for kind, way in experts["batches"].items() if not way["ok"])
-    runner, method, major = experts["runner"], experts["quant_method"], MACHINES[asked.machine][2][0]
+    runner, method, major = experts["runner"], experts["quant_method"], DRIVERS[asked.machine][1][0]
     mapped = resolved["init_expert_location"] != "trivial"
     if (
         mapped

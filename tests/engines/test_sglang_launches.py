@@ -7,21 +7,20 @@ names a file that the outcomes are added to, a JSON object a line.
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.engines import Emission
+from tests.engines.launches import record
 from tests.engines.matrix import asked as ask
 from tests.engines.sglang_faults import faults
-from tests.engines.sglang_launches import Asked, catalogue, key, quantised
+from tests.engines.sglang_launches import Asked, catalogue, quantised
 
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
 pytestmark = pytest.mark.skipif(
     not PYTHON, reason="MOEPLAN_SGLANG_PYTHON names no interpreter with SGLang 0.5.23"
 )
-CHECKED = "SGLang 0.5.23's own resolution and expert layers, on a CPU"
 REASONS = (  # every refusal has one of these
     *(
         "slots a GPU would fit",
@@ -42,7 +41,7 @@ def launches() -> list[Asked]:
 @pytest.fixture(scope="module")
 def answers(launches: list[Asked]) -> Answers:
     """By launch, each once: models of one shape share it."""
-    different = {key(asked): asked.launch for asked in launches if asked.is_asked}
+    different = {asked.key: asked.launch for asked in launches if asked.is_asked}
     found = ask(PYTHON, "sglang_resolver.py", list(different.values()), seconds=1800)
     return dict(zip(different, found, strict=True))
 
@@ -53,13 +52,13 @@ def test_every_launch_is_refused_with_a_reason_or_stands(
     """No launch that is written is refused by SGLang, means something else than the plan, or lacks a kernel
     or a buffer for a step that it forms.
     """
-    wrong = {str(one): faults(one, answers[key(one)]) for one in launches if one.is_asked}
+    wrong = {str(one): faults(one, answers[one.key]) for one in launches if one.is_asked}
     wrong = {name: found for name, found in wrong.items() if found}
     refused = [str(one.emission) for one in launches if not isinstance(one.emission, Emission)]
     written = sum(one.is_asked for one in launches)
     shapes = f"{len(answers)} different ones resolved by SGLang"
     tell(f"SGLang launches: {len(launches)} asked for, {written} written ({shapes}), {len(refused)} refused")
-    _record(launches)
+    record(launches)
     assert not [text for text in refused if not any(reason in text for reason in REASONS)]
     assert not wrong, f"{len(wrong)} launches: {json.dumps(dict(list(wrong.items())[:20]), indent=1)}"
     assert not [str(one) for one in launches if isinstance(one.emission, Emission) and not one.is_asked]
@@ -72,7 +71,7 @@ def test_both_halves_of_a_pair_have_one_page_size(launches: list[Asked], answers
     caches: dict[tuple[str, str], set[str]] = {}
     for one in launches:
         if one.is_asked and one.role != "mixed" and not getattr(one.emission, "ignored", ""):
-            resolved = answers[key(one)]["resolved"]
+            resolved = answers[one.key]["resolved"]
             pages.setdefault(one.model.name, set()).add(resolved["page_size"])
             caches.setdefault((one.model.name, one.machine), set()).add(resolved["kv_cache_dtype"])
     assert len(pages) > 40
@@ -93,23 +92,3 @@ def test_the_old_launches_fail_by_the_same_questions(launches: list[Asked]) -> N
     assert "running requests a rank, planned were 128" in found
     assert "tokens, a buffer of 128" in found
     assert "tokens through a buffer of 128" in found
-
-
-def _record(launches: list[Asked]) -> None:
-    """For the table of docs/engines.md, where a file is named."""
-    path = os.environ.get("MOEPLAN_MATRIX_OUT")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as lines:
-            lines.writelines(f"{json.dumps(_row(one), sort_keys=True)}\n" for one in launches)
-
-
-def _row(one: Asked) -> dict[str, Any]:
-    row = {"engine": "sglang", "model": one.model.name, "family": one.model.architecture}
-    row |= {"quantisation": one.model.quantization or one.model.weight_dtype}
-    row |= {"machine": one.machine, "phase": one.phase, "role": one.role, "checked": ""}
-    if not isinstance(one.emission, Emission):
-        return {**row, "outcome": "refused", "why": str(one.emission)}
-    outcome = "map ignored" if one.emission.ignored else one.verdict.outcome
-    why = [finding.text for finding in one.verdict.findings if finding.rule in ("all-to-all", "map")]
-    row |= {"outcome": outcome, "why": "; ".join(why), "flags": one.launch["words"]}
-    return {**row, "checked": CHECKED if one.is_asked else ""}

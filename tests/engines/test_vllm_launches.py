@@ -7,20 +7,19 @@ names a file that the outcomes are added to, a JSON object a line.
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.engines import Emission
+from tests.engines.launches import record
 from tests.engines.matrix import asked as ask
-from tests.engines.vllm_launches import Asked, catalogue, faults, for_resolver, key, quantised
+from tests.engines.vllm_launches import Asked, catalogue, faults, for_resolver, quantised
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")
 pytestmark = pytest.mark.skipif(
     not PYTHON, reason="MOEPLAN_VLLM_PYTHON names no interpreter with vLLM 0.33.0"
 )
-CHECKED = "vLLM 0.33.0's own resolution and expert layers, on a CPU"
 REASONS = (  # every refusal has one of these
     *("slots a GPU would fit", "has no expert balancer for", "by expert parallelism: "),
     *("for the KV cache beside", "needs more than"),
@@ -43,7 +42,7 @@ def answers(launches: list[Asked]) -> Answers:
 def models(launches: list[Asked], answers: Answers) -> Answers:
     """By what vLLM chooses kernels by: the answer of the launch whose model was made."""
     asked = [one for one in launches if one.is_asked]
-    return {one.kernel_key: answers[key(one)] for one in asked if "moe" in answers[key(one)]}
+    return {one.kernel_key: answers[one.key] for one in asked if "moe" in answers[one.key]}
 
 
 def test_every_launch_is_refused_with_a_reason_or_stands(
@@ -53,12 +52,12 @@ def test_every_launch_is_refused_with_a_reason_or_stands(
     balancer that its weights support, or a buffer that DeepEP takes.
     """
     asked = [one for one in launches if one.is_asked]
-    wrong = {str(one): list(faults(one, answers[key(one)], models.get(one.kernel_key))) for one in asked}
+    wrong = {str(one): list(faults(one, answers[one.key], models.get(one.kernel_key))) for one in asked}
     wrong = {name: found for name, found in wrong.items() if found}
     refused = [str(one.emission) for one in launches if not isinstance(one.emission, Emission)]
     shapes = f"{len(answers)} different ones resolved by vLLM, {len(models)} models made"
     tell(f"vLLM launches: {len(launches)} asked for, {len(asked)} written ({shapes}), {len(refused)} refused")
-    _record(launches)
+    record(launches)
     assert not [text for text in refused if not any(reason in text for reason in REASONS)]
     assert not wrong, f"{len(wrong)} launches: {json.dumps(dict(list(wrong.items())[:20]), indent=1)}"
     assert not [str(one) for one in launches if isinstance(one.emission, Emission) and not one.is_asked]
@@ -81,22 +80,3 @@ def test_the_old_launches_fail_by_the_same_questions(launches: list[Asked]) -> N
     assert "it listens on None" in found
     assert "the ledger counts" in found
     assert "EPLB is not supported CompressedTensorsWNA16MoEMethod" in unsupported["error"]
-
-
-def _record(launches: list[Asked]) -> None:
-    """For the table of docs/engines.md, where a file is named."""
-    path = os.environ.get("MOEPLAN_MATRIX_OUT")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as lines:
-            lines.writelines(f"{json.dumps(_row(one), sort_keys=True)}\n" for one in launches)
-
-
-def _row(one: Asked) -> dict[str, Any]:
-    row = {"engine": "vllm", "model": one.model.name, "family": one.model.architecture}
-    row |= {"quantisation": one.model.quantization or one.model.weight_dtype}
-    row |= {"machine": one.machine, "phase": one.phase, "role": one.role, "checked": ""}
-    if not isinstance(one.emission, Emission):
-        return {**row, "outcome": "refused", "why": str(one.emission)}
-    why = [finding.text for finding in one.verdict.findings if finding.rule in ("all-to-all", "map")]
-    row |= {"outcome": one.verdict.outcome, "why": "; ".join(why), "flags": one.launch["words"]}
-    return {**row, "checked": CHECKED if one.is_asked else ""}

@@ -1,74 +1,24 @@
-"""The launches of test_vllm_launches.py, and what must hold of the answer to each.
+"""The launches of test_vllm_launches.py, and what must hold of vLLM's answer to each."""
 
-Every catalogue model on four machines, for both phases, as a server for all traffic and as half of a pair;
-and a small model with each quantisation.
-"""
-
-import copy
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from planner.base import BadInput
 from planner.cost import ledger
-from planner.engines import Emission, Verdict, find_engine, judge_launch
+from planner.engines import Emission
 from planner.engines.vllm.launch import MOST_BUFFER_BYTES
-from planner.model import ModelSpec, find_model, model_names, spec_from_config
-from planner.problem import Problem
-from planner.topology import read_topology
-from tests.engines.catalogue import QUANTISATIONS
-from tests.engines.configs import CONFIGS, Config
+from tests.engines import launches
+from tests.engines.launches import TOKENS, Answer, Launch
 from tests.engines.vllm_catalogue import config_of
-from tests.planner.engines.examples import question
 
-ENGINE = find_engine("vllm")
-MACHINES = {  # preset, and the GPU as the resolver knows it
-    "8 x H100": ("hgx-h100", "h100"),
-    "2 x 8 H100": ("hgx-h100:2", "h100"),
-    "2 x 8 B200": ("hgx-b200:2", "b200"),
-    "GB200 rack": ("gb200-nvl72", "gb200"),
-}
-TOKENS = {"decode": 128, "prefill": 4096}
+GPUS = {"8 x H100": "h100", "2 x 8 H100": "h100", "2 x 8 B200": "b200", "GB200 rack": "gb200"}
 KV_ROLES = {"mixed": None, "prefill": "kv_producer", "decode": "kv_consumer"}
-Answer = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One launch: what is emitted, or why nothing is."""
-
-    model: ModelSpec
-    config: Config | None  # None: no config of the architecture is known here
-    machine: str
-    phase: str
-    role: str
-
-    def __str__(self) -> str:
-        return f"{self.model.name}, {self.machine}, {self.phase}, {self.role}"
-
-    @cached_property
-    def problem(self) -> Problem:
-        """BadInput where the experts do not fit the machine."""
-        topology = read_topology(MACHINES[self.machine][0])
-        redundant = -self.model.experts % topology.gpu_count
-        asked = question(self.model, topology, redundant, self.phase, TOKENS[self.phase])
-        transport = ENGINE.transport(self.phase, topology, self.model)
-        return replace(asked, workload=replace(asked.workload, transport=transport), replica_rule="hashed")
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        return judge_launch("vllm", self.problem, role=self.role)
-
-    @cached_property
-    def emission(self) -> Emission | BadInput:
-        try:
-            placement = ENGINE.default_placement(self.model, self.problem.gpus, self.problem.redundant)
-            return ENGINE.emit(placement, self.problem, "MODEL", role=self.role)
-        except BadInput as refused:
-            return refused
+class Asked(Launch):
+    ENGINE = "vllm"
+    CHECKED = "vLLM 0.33.0's own resolution and expert layers, on a CPU"
 
     @cached_property
     def launch(self) -> Answer:
@@ -79,12 +29,8 @@ class Asked:
         environment = {name: value for name, value in command.environment if "$" not in value}
         return {
             "words": words[2:], "environment": environment, "config": self.config,
-            "gpu": MACHINES[self.machine][1], "devices": topology.gpu_count // topology.node_count,
+            "gpu": GPUS[self.machine], "devices": topology.gpu_count // topology.node_count,
         }  # fmt: skip
-
-    @property
-    def is_asked(self) -> bool:
-        return self.config is not None and isinstance(self.emission, Emission)
 
     @property
     def kernel_key(self) -> str:
@@ -98,35 +44,20 @@ class Asked:
 
 
 def catalogue() -> Iterator[Asked]:
-    for model in map(find_model, model_names()):
-        config = config_of(model)
-        for machine in MACHINES:
-            for phase in TOKENS:
-                yield from (Asked(model, config, machine, phase, role) for role in ("mixed", phase))
+    return launches.catalogue(Asked, config_of)
 
 
 def quantised() -> Iterator[Asked]:
-    """A small DeepSeek-V3 in every quantisation, read by moeplan from the same config.json."""
-    for name, quantisation in QUANTISATIONS.items():
-        config = copy.deepcopy(CONFIGS["deepseek_v3"])
-        config |= {"quantization_config": quantisation} if quantisation else {}
-        model = spec_from_config(config, name, "made for tests")
-        for machine in ("8 x H100", "2 x 8 B200"):
-            yield from (Asked(model, config, machine, phase, phase) for phase in TOKENS)
+    return launches.quantised(Asked, [(phase, phase) for phase in TOKENS])
 
 
-def key(asked: Asked) -> str:
-    """Models of one shape have one launch."""
-    return json.dumps(asked.launch, sort_keys=True)
-
-
-def for_resolver(launches: Sequence[Asked]) -> dict[str, Answer]:
+def for_resolver(asked_for: Sequence[Asked]) -> dict[str, Answer]:
     """Each different launch once; a model is made where vLLM's choice of kernels could differ."""
     found: dict[str, Answer] = {}
     made: set[str] = set()
-    for asked in launches:
-        if asked.is_asked and key(asked) not in found:
-            found[key(asked)] = {**asked.launch, "build": asked.kernel_key not in made}
+    for asked in asked_for:
+        if asked.is_asked and asked.key not in found:
+            found[asked.key] = {**asked.launch, "build": asked.kernel_key not in made}
             made.add(asked.kernel_key)
     return dict(sorted(found.items(), key=lambda one: bool(one[1]["build"])))
 
