@@ -2,17 +2,17 @@
 
 from planner.planning.answer import answer
 from planner.planning.diagnosis import diagnose
-from planner.planning.doctor import Finding
 from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
+from planner.planning.machine_cost import Fault
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
-    "Finding",
+    "Fault",
     "PlanRequest",
     "Serving",
     "answer",

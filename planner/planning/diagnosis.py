@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from planner.base import human_seconds
 from planner.model import ModelSpec
-from planner.planning.doctor import Doctor, Finding
+from planner.planning.machine_cost import Fault, MachineCost
 from planner.planning.node_faults import nodes_differ, outside_nvlink, reported, shared_nics, slow_pcie
 from planner.problem import Workload
 from planner.topology import Topology
@@ -13,22 +13,22 @@ from planner.topology import Topology
 SLOW_DISPATCH = 1.0  # dispatch + combine longer than compute
 
 
-def diagnose(topology: Topology, model: ModelSpec, workload: Workload) -> list[Finding]:
+def diagnose(topology: Topology, model: ModelSpec, workload: Workload) -> list[Fault]:
     """Everything found, in the order of the rules below.
 
     Infeasible where the model does not fit on the machine.
     """
-    doctor = Doctor(topology, model, workload)
-    return [finding for rule in RULES for finding in rule(doctor)]
+    machine = MachineCost(topology, model, workload)
+    return [finding for rule in RULES for finding in rule(machine)]
 
 
-def _leaves_domain(doctor: Doctor) -> Iterator[Finding]:
-    topology, now = doctor.topology, doctor.now
+def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
+    topology, now = machine.topology, machine.now
     communication = float((now.dispatch_seconds_L + now.combine_seconds_L).sum())
     compute = float(now.compute_seconds_L.sum())
     if topology.domain_count > 1 and communication > SLOW_DISPATCH * compute:
         seconds = f"{human_seconds(communication)} against {human_seconds(compute)} a step"
-        yield Finding(
+        yield Fault(
             "leaves-domain",
             f"{topology.domain_count} NVLink domains",
             f"expert traffic leaves the NVLink domain and waits for {now.bottleneck}",
@@ -38,8 +38,8 @@ def _leaves_domain(doctor: Doctor) -> Iterator[Finding]:
         )
 
 
-def _oversubscribed(doctor: Doctor) -> Iterator[Finding]:
-    fabric = doctor.topology.fabric
+def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
+    fabric = machine.topology.fabric
     for tier, factor, mended in (
         ("leaf", fabric.oversubscription, replace(fabric, oversubscription=1.0)),
         ("pod", fabric.pod_oversubscription, replace(fabric, pod_oversubscription=1.0)),
@@ -47,16 +47,16 @@ def _oversubscribed(doctor: Doctor) -> Iterator[Finding]:
         if factor > 1:
             where = f"network ({fabric.evidence.kind})"
             what = f"the {tier} uplinks carry 1/{factor:g} of what its hosts can send"
-            cost = doctor.loss(fabric=mended)
-            yield Finding("oversubscribed", where, what, cost, f"place the job under one {tier}")
+            cost = machine.loss(fabric=mended)
+            yield Fault("oversubscribed", where, what, cost, f"place the job under one {tier}")
 
 
-def _assumed(doctor: Doctor) -> Iterator[Finding]:
-    resources = doctor.topology.resources
+def _assumed(machine: MachineCost) -> Iterator[Fault]:
+    resources = machine.topology.resources
     tiers = sorted({one.tier for one in resources if one.rate.evidence.kind == "assumed"})
     if tiers:
         what = "rates of these tiers are assumed, not read or measured"
-        yield Finding("assumed", ", ".join(tiers), what, "", "measure them: moeplan probe --measure")
+        yield Fault("assumed", ", ".join(tiers), what, "", "measure them: moeplan probe --measure")
 
 
 RULES = (

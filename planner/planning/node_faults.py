@@ -5,47 +5,47 @@ from dataclasses import replace
 from statistics import mode
 
 from planner.base import human_bandwidth
-from planner.planning.doctor import Doctor, Finding
+from planner.planning.machine_cost import Fault, MachineCost
 from planner.topology import Node, Topology
 
 
-def shared_nics(doctor: Doctor) -> Iterator[Finding]:
+def shared_nics(machine: MachineCost) -> Iterator[Fault]:
     """Once for the machine: hosts with fewer NICs than GPUs are mostly alike in that."""
-    if doctor.topology.node_count == 1:
+    if machine.topology.node_count == 1:
         return
-    for where, node in _named_nodes(doctor.topology):
+    for where, node in _named_nodes(machine.topology):
         shared = [pool for pool in node.nic_pools if len(node.nics[pool[0]].gpus) > len(pool)]
         if shared:
             pool, nic = shared[0], node.nics[shared[0][0]]
             nics = f"{len(pool)} NIC{'s' if len(pool) > 1 else ''} of {human_bandwidth(nic.rate.bytes_per_s)}"
             what = f"{len(nic.gpus)} GPUs share {nics}"
-            cost = doctor.loss(tuple(_own_nics(other) for other in doctor.topology.nodes))
+            cost = machine.loss(tuple(_own_nics(other) for other in machine.topology.nodes))
             remedy = "use every NIC of the host, or fewer GPUs of it"
-            yield Finding("shared-nics", where, what, cost, remedy)
+            yield Fault("shared-nics", where, what, cost, remedy)
             return
 
 
-def nodes_differ(doctor: Doctor) -> Iterator[Finding]:
+def nodes_differ(machine: MachineCost) -> Iterator[Fault]:
     """NICs that carry less than another host's, or lie on other rails than most hosts'."""
-    nodes = doctor.topology.nodes
+    nodes = machine.topology.nodes
     totals = [sum(nic.rate.bytes_per_s for nic in node.nics) for node in nodes]
     rails = [tuple(sorted(nic.rail for nic in node.nics)) for node in nodes]
     usual = max(totals, default=0.0)
     best = nodes[totals.index(usual)]
-    for (where, node), total, own_rails in zip(_named_nodes(doctor.topology), totals, rails, strict=True):
+    for (where, node), total, own_rails in zip(_named_nodes(machine.topology), totals, rails, strict=True):
         if total < usual and len(node.gpus) == len(best.gpus):
             what = f"its NICs carry {human_bandwidth(total)}, other hosts' {human_bandwidth(usual)}"
-            cost = doctor.loss_by(node, replace(node, nics=best.nics))
+            cost = machine.loss_by(node, replace(node, nics=best.nics))
             remedy = "look for NICs that are down, missing or at a lower rate there"
-            yield Finding("nics-differ", where, what, cost, remedy)
+            yield Fault("nics-differ", where, what, cost, remedy)
         elif own_rails != mode(rails):
             what = f"its NICs are on rails {list(own_rails)}, others' on {list(mode(rails))}"
-            yield Finding("rails-differ", where, what, "", "check the cabling and the NIC order")
+            yield Fault("rails-differ", where, what, "", "check the cabling and the NIC order")
 
 
-def slow_pcie(doctor: Doctor) -> Iterator[Finding]:
+def slow_pcie(machine: MachineCost) -> Iterator[Fault]:
     """GPUs whose PCIe link is slower than another's of the host."""
-    for where, node in _named_nodes(doctor.topology):
+    for where, node in _named_nodes(machine.topology):
         if node.pcie is None:
             continue
         rates = [rate.bytes_per_s for rate in node.pcie.rates]
@@ -55,14 +55,14 @@ def slow_pcie(doctor: Doctor) -> Iterator[Finding]:
             gpus, slower = ", ".join(map(str, slow)), human_bandwidth(rates[slow[0]])
             what = f"GPU {gpus}: PCIe at {slower}, the others at {human_bandwidth(fastest)}"
             alike = (node.pcie.rates[rates.index(fastest)],) * len(rates)
-            cost = doctor.loss_by(node, replace(node, pcie=replace(node.pcie, rates=alike)))
+            cost = machine.loss_by(node, replace(node, pcie=replace(node.pcie, rates=alike)))
             remedy = "reseat the card; check the slot's width and the BIOS link speed"
-            yield Finding("slow-pcie", where, what, cost, remedy)
+            yield Fault("slow-pcie", where, what, cost, remedy)
 
 
-def outside_nvlink(doctor: Doctor) -> Iterator[Finding]:
+def outside_nvlink(machine: MachineCost) -> Iterator[Fault]:
     """GPUs without NVLink on a host where others have it."""
-    for where, node in _named_nodes(doctor.topology):
+    for where, node in _named_nodes(machine.topology):
         linked = {gpu for island in node.nvlink.islands for gpu in island.gpus}
         linked |= {gpu for link in node.nvlink.pairs for gpu in link.gpus}
         alone = sorted(set(range(len(node.gpus))) - linked)
@@ -71,14 +71,14 @@ def outside_nvlink(doctor: Doctor) -> Iterator[Finding]:
             what = f"GPU {gpus} has no NVLink while {len(linked)} others of the host have"
             cost = "every byte to and from it crosses PCIe"
             remedy = "drain the host and reset the GPU; leave it out of the EP group until then"
-            yield Finding("lost-nvlink", where, what, cost, remedy)
+            yield Fault("lost-nvlink", where, what, cost, remedy)
 
 
-def reported(doctor: Doctor) -> Iterator[Finding]:
+def reported(machine: MachineCost) -> Iterator[Fault]:
     """What the probe of the machine reported."""
-    for where, node in _named_nodes(doctor.topology):
+    for where, node in _named_nodes(machine.topology):
         for fault in node.faults:
-            yield Finding("reported", where, fault, "", "see the report of the source it comes from")
+            yield Fault("reported", where, fault, "", "see the report of the source it comes from")
 
 
 def _named_nodes(topology: Topology) -> list[tuple[str, Node]]:

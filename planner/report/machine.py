@@ -11,7 +11,7 @@ from planner.report.tables import FOLDED, table_of
 from planner.report.topology import topology_report
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
-    from planner.planning import Finding
+    from planner.planning import Fault
     from probes.survey.found import Found
 
 
@@ -56,8 +56,8 @@ def measured_table(found: "Found") -> Table:
     return table_of(header, samples, words=("benchmark",), title=title)
 
 
-def findings_table(findings: "list[Finding]") -> RenderableType:
-    """What the doctor found: what, what it costs, what to do."""
+def findings_table(findings: "list[Fault]") -> RenderableType:
+    """What was found wrong: what, what it costs, what to do."""
     if not findings:
         return Text("nothing found")
     rows = [(finding.where, finding.what, finding.cost or "-", finding.remedy) for finding in findings]

@@ -1,4 +1,4 @@
-"""The doctor finds each fault of a machine, says what it costs, and is silent about a good one."""
+"""The diagnosis finds each fault of a machine, says what it costs, and is silent about a good one."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from planner.base import Evidence, Rate
 from planner.model import find_model
-from planner.planning import Finding, diagnose
+from planner.planning import Fault, diagnose
 from planner.problem import Workload
 from planner.topology import Island, NvLink, Topology, read_topology
 
@@ -14,7 +14,7 @@ MIXTRAL = find_model("mixtral")
 GOOD = read_topology("hgx-h100:4")
 
 
-def found(topology: Topology, **workload: object) -> dict[str, Finding]:
+def found(topology: Topology, **workload: object) -> dict[str, Fault]:
     asked = Workload(**workload)  # type: ignore[arg-type]
     return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, asked)}
 

@@ -1,4 +1,4 @@
-"""The doctor: a machine, what a step costs on it, and what it costs with a fault mended.
+"""A machine, what a step costs on it, and what it would cost with a fault mended.
 
 A cost is a prediction for an even load and the plain placement: the step as it is, over the step with that
 one fault mended. So it says what the machine costs, apart from any plan.
@@ -18,8 +18,8 @@ LEAST_LOSS = 0.005  # of a step; below it a cost is not worth a number
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing a person should know. `cost` is empty where it has none that can be predicted."""
+class Fault:
+    """One thing that is wrong, or that a person should know. `cost` is empty where none can be predicted."""
 
     rule: str
     where: str
@@ -28,7 +28,7 @@ class Finding:
     remedy: str
 
 
-class Doctor:
+class MachineCost:
     """The machine, and what a step costs on it and on mended versions of it."""
 
     def __init__(self, topology: Topology, model: ModelSpec, workload: Workload) -> None:
