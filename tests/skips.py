@@ -24,6 +24,7 @@ class Group:
     most: int | None
 
 
+RECORDINGS = r"beside (this|the) checkout|third-party data and not here|shared/data"
 GROUPS = (
     Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 171),
     Group(
@@ -38,13 +39,15 @@ GROUPS = (
         "make engines with MOEPLAN_ENGINE_SOURCES",
         36,
     ),
-    Group("public recordings", r"not beside this checkout", "put the recordings beside the checkout", None),
+    Group("public recordings", RECORDINGS, "make test with the recordings beside the checkout", None),
     Group("Slurm", r"Slurm is not installed", "apt-get install slurm-wlm munge, then make test", 0),
     Group("Slurm as root", r"slurmd starts jobs only", "make test as root", 0),
     Group("Ray", r"ray is not installed", "make ray, then make test", 0),
     Group("files that the superuser may read", r"the superuser may read", "make test as another user", 1),
-    Group("network namespaces", r"namespace", "make test where unshare -n is allowed", 0),
+    Group("PyTorch", r"torch is not installed", "make test, which installs it", 0),
+    Group("namespaces", r"namespace|no emulated cluster", "make test where unshare -n is allowed", 0),
     Group("a C compiler", r"compiler", "install gcc or clang, then make test", 0),
+    Group("a fake NVML", r"an NVML of its own|a Linux library", "make test on Linux without GPUs", None),
 )
 LAST_PASSED = re.compile(r"^Last passed: (.+)\.$", re.MULTILINE)
 

@@ -44,9 +44,9 @@ def prepare() -> None:
         module.__spec__, module.__path__ = ModuleSpec(f"torchvision{part}", None), []
         sys.modules[f"torchvision{part}"] = module
     for name in MODULES:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # what cannot be imported without a GPU is not asked about
             sglang(name)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # the classes that it could load by then are kept
         sglang("models.registry").ModelRegistry.get_supported_archs()
     quantization = sglang("layers.quantization")
     tables = [table for table in vars(quantization).values() if isinstance(table, dict) and "awq" in table]

@@ -71,7 +71,7 @@ def built(config: Any, answer: Answer) -> None:
             model = vllm("model_executor.model_loader.utils").initialize_model(vllm_config=config)
         found = vllm("model_executor.models.interfaces").get_mixture_of_experts_model(model)
         answer["balanced"] = None if found is None else type(found).__name__
-    except Exception as error:
+    except Exception as error:  # whatever stops a model after its experts were made does not matter
         if not FOUND:
             raise
         answer["after_experts"] = f"{type(error).__name__}: {error}"[:300]  # of attention, and the stand-ins

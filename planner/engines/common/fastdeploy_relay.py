@@ -50,7 +50,7 @@ def relay(address, tables):
             self.wfile.write(body)
 
         def log_message(self, *words):
-            pass
+            pass  # no line a request on the terminal
 
     server = ThreadingHTTPServer(("", 0), Stand)
     threading.Thread(target=server.serve_forever, daemon=True).start()
