@@ -2,6 +2,7 @@
 
 import click
 
+from planner.cli.completion import complete_topology
 from planner.cli.console import say
 from planner.cli.options import json_option, option, step_options
 
@@ -26,7 +27,7 @@ def topology_list(as_json: bool) -> None:
 
 
 @topology.command("show")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
 @json_option
 def topology_show(name: str, as_json: bool) -> None:
     """Draw a machine; print its tiers, bisection bandwidth and oversubscription.
@@ -41,7 +42,7 @@ def topology_show(name: str, as_json: bool) -> None:
 
 
 @topology.command("check")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
 @option("--model", "model_name", default="mixtral", help="Model whose step the costs are predicted for.")
 @step_options
 @json_option

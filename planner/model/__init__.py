@@ -1,7 +1,14 @@
 """Models: what a Mixture-of-Experts model is to a planner, from the catalogue or a config.json."""
 
-from planner.model.catalog import find_model, model_aliases, model_names
+from planner.model.catalog import find_model, model_aliases, model_names, recorded_on_another
 from planner.model.config_json import spec_from_config
 from planner.model.model import ModelSpec
 
-__all__ = ["ModelSpec", "find_model", "model_aliases", "model_names", "spec_from_config"]
+__all__ = [
+    "ModelSpec",
+    "find_model",
+    "model_aliases",
+    "model_names",
+    "recorded_on_another",
+    "spec_from_config",
+]

@@ -32,6 +32,7 @@ class ModelSpec:
     expert_matrices: int = 3  # gate, up, down; 2 where the expert has no gate
     dtype_assumed: bool = False  # the release's weight dtype could not be verified
     quant_method: str = ""  # of its config's quantization, where that is not the usual one of its dtype
+    facts_of: str = ""  # the entry of the catalogue whose facts these are, where it has none of this name
 
     def __post_init__(self) -> None:
         for field in ("layers", "experts", "top_k", "hidden", "expert_intermediate", "dispatch_width"):

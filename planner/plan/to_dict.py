@@ -18,6 +18,7 @@ from planner.plan.plan import Baseline, Domain, Plan
 from planner.problem import Problem
 
 SCHEMA = "moeplan/plan/1"
+SAID_OR_LEFT_OUT = ("quant_method", "facts_of")  # facts of a model that are empty for most
 CURVE_FIGURES = (
     "redundant",
     "slots_per_gpu",
@@ -59,9 +60,9 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """The model's facts; how it is quantised only where that is not the usual way of its dtype."""
+    """The model's facts; how it is quantised and whose facts they are only where that is said."""
     facts = {key: plain(value) for key, value in asdict(model).items()}
-    return {key: value for key, value in facts.items() if key != "quant_method" or value}
+    return {key: value for key, value in facts.items() if key not in SAID_OR_LEFT_OUT or value}
 
 
 def predicted_to_dict(plan: Plan) -> dict[str, Any]:

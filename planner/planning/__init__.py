@@ -2,7 +2,7 @@
 
 from planner.planning.answer import answer
 from planner.planning.diagnosis import diagnose
-from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
+from planner.planning.evaluation import Anew, evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
@@ -12,6 +12,7 @@ from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
+    "Anew",
     "Fault",
     "PlanRequest",
     "Serving",

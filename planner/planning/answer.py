@@ -79,6 +79,8 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
 
 def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     """Look everything up, solve and judge."""
+    if progress:
+        progress(0.0, "reading model, machine and load")
     asked = resolve(request)
     workforce = Workforce(request.workers, request.ray)
     search = Search(request.method, request.seed, request.budget_seconds, progress, request.prove, workforce)
@@ -87,13 +89,20 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
-        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, search, held_out)
+        trying = replace(search, progress=_in_step("curve over R", progress))
+        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, trying, held_out)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
     refused, of_memory = launch_notes(request.engine, problem), memory_notes(problem, request.engine)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_memory))
+    search = replace(search, progress=_in_step("searching layers", progress))
     return make_plan(problem_of, redundant, search, origin, held_out, current)
+
+
+def _in_step(name: str, progress: Progress | None) -> Progress | None:
+    """Progress that names the step it is of."""
+    return (lambda share, text: progress(share, f"{name}, {text}")) if progress else None
 
 
 def _provenance(
