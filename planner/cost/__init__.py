@@ -4,7 +4,8 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, Loss, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least, one_loss
+from planner.cost.lost import surviving_rows
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -17,6 +18,7 @@ from planner.cost.over_windows import (
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, missing_L, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -26,6 +28,7 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
+    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -36,9 +39,11 @@ __all__ = [
     "Cost",
     "CurvePoint",
     "Floats",
+    "LeastRedundant",
     "Loss",
     "PhaseConstants",
     "Routing",
+    "Served",
     "StepParts",
     "Windows",
     "affordable_windows",
@@ -50,6 +55,7 @@ __all__ = [
     "cost",
     "efficiency_R",
     "inclusion_E",
+    "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
@@ -57,8 +63,12 @@ __all__ = [
     "memory_notes",
     "message_bytes",
     "messages_GG",
+    "missing_L",
     "objective_seconds_L",
+    "one_loss",
+    "refilled",
     "remote_places_L",
+    "surviving_rows",
     "units",
     "windows_of",
     "within_floor",

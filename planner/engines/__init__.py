@@ -1,6 +1,7 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
+from planner.engines.common.elastic import Elastic, check_resize
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.releases import check_known
@@ -8,6 +9,7 @@ from planner.engines.common.script import command_line
 from planner.engines.common.verdict import Finding, Verdict, check_role
 from planner.engines.registry import (
     default_placement,
+    elastic_of,
     engine_names,
     find_engine,
     find_format,
@@ -19,6 +21,7 @@ from planner.engines.registry import (
 )
 
 __all__ = [
+    "Elastic",
     "Emission",
     "Engine",
     "Finding",
@@ -26,10 +29,12 @@ __all__ = [
     "NodeCommand",
     "Verdict",
     "check_known",
+    "check_resize",
     "check_role",
     "command_line",
     "cyclic_placement",
     "default_placement",
+    "elastic_of",
     "engine_names",
     "find_engine",
     "find_format",
