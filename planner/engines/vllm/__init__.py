@@ -38,7 +38,7 @@ RELEASES = (
 )
 ELASTIC = Elastic(
     replaces_source=(
-        "its wheel of 0.33.0: v1/fault_tolerance/engine_core_sentinel.py retries with all ranks or not at all, "
+        "its wheel of 0.33.0: v1/fault_tolerance/engine_core_sentinel.py retries with all ranks or none, "
         "read; vllm#46370, which goes on without the lost ones, is open"
     ),
     grows=True,
