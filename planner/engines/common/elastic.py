@@ -31,10 +31,9 @@ FIXED = Elastic(
 
 
 def check_resize(
-    title: str, elastic: Elastic, gpus: tuple[int, int], experts: int, slots_per_gpu: int
+    title: str, elastic: Elastic, old: int, new: int, *, experts: int, slots_per_gpu: int
 ) -> None:
-    """Infeasible where the engine does not go from the first number of GPUs to the second while it serves."""
-    old, new = gpus
+    """Infeasible where the engine does not go from `old` GPUs to `new` ones while it serves."""
     if new > old and not elastic.grows:
         raise Infeasible(_restart(title, "takes no ranks in", elastic, new))
     if new < old and not elastic.shrinks:
