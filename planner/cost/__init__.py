@@ -4,8 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least, one_loss
-from planner.cost.lost import surviving_rows
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -18,7 +17,6 @@ from planner.cost.over_windows import (
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
-from planner.cost.refill import EMPTY, missing_L, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -28,7 +26,6 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
-    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -55,7 +52,6 @@ __all__ = [
     "cost",
     "efficiency_R",
     "inclusion_E",
-    "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
@@ -63,12 +59,8 @@ __all__ = [
     "memory_notes",
     "message_bytes",
     "messages_GG",
-    "missing_L",
     "objective_seconds_L",
-    "one_loss",
-    "refilled",
     "remote_places_L",
-    "surviving_rows",
     "units",
     "windows_of",
     "within_floor",

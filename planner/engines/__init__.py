@@ -1,7 +1,6 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
-from planner.engines.common.elastic import Elastic, check_resize
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.releases import check_known
@@ -21,7 +20,6 @@ from planner.engines.registry import (
 )
 
 __all__ = [
-    "Elastic",
     "Emission",
     "Engine",
     "Finding",
@@ -29,7 +27,6 @@ __all__ = [
     "NodeCommand",
     "Verdict",
     "check_known",
-    "check_resize",
     "check_role",
     "command_line",
     "cyclic_placement",

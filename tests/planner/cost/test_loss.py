@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import planner.cost.lost
 from planner.base import BadInput, Infeasible
-from planner.cost import AfterLoss, Served, after_loss, cost, one_loss, surviving_rows
+from planner.cost import AfterLoss, Served, after_loss, cost
+from planner.cost.loss import one_loss
+from planner.cost.lost import surviving_rows
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets, violations

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cost import EMPTY, missing_L, refilled
+from planner.cost.refill import EMPTY, missing_L, refilled
 from planner.problem import row_violations
 from tests.planner.small import random_row
 

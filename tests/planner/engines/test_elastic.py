@@ -3,8 +3,8 @@
 import pytest
 
 from planner.base import Infeasible
-from planner.engines import Elastic, check_resize, elastic_of, engine_names, find_engine
-from planner.engines.common.elastic import FIXED
+from planner.engines import elastic_of, engine_names, find_engine
+from planner.engines.common.elastic import FIXED, Elastic, check_resize
 
 BOTH = Elastic(grows=True, shrinks=True, most_redundant=40, resizes_source="read")
 
