@@ -17,6 +17,7 @@ from planner.cost.over_windows import (
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -26,6 +27,7 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
+    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -60,6 +62,7 @@ __all__ = [
     "message_bytes",
     "messages_GG",
     "objective_seconds_L",
+    "refilled",
     "remote_places_L",
     "units",
     "windows_of",
