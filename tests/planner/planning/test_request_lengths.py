@@ -1,5 +1,7 @@
 """How long requests are and how many GPUs share their attention: as asked, or assumed and said so."""
 
+from typing import Any
+
 import pytest
 
 from planner.base import BadInput
@@ -18,7 +20,7 @@ from planner.problem import Workload
         ({"isl": 4000, "osl": 10}, (4000, 10)),
     ],
 )
-def test_lengths(asked: dict[str, int], lengths: tuple[int, int]) -> None:
+def test_lengths(asked: dict[str, Any], lengths: tuple[int, int]) -> None:
     """A context is prompt and output half and half; what is not said is 1,024."""
     assert request_lengths(PlanRequest("mixtral", **asked)) == lengths
 
@@ -34,7 +36,7 @@ def test_lengths(asked: dict[str, int], lengths: tuple[int, int]) -> None:
         ({"attention_tp": 3}, "--attention-tp 3 does not divide 8 GPUs; use one of 1, 2, 4, 8"),
     ],
 )
-def test_what_cannot_be(asked: dict[str, int], said: str) -> None:
+def test_what_cannot_be(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         solve("mixtral", "hgx-h100:1", method="linear", **asked)
 
