@@ -8,6 +8,7 @@ from planner.engines.common.script import command_line
 from planner.engines.common.verdict import Finding, Verdict, check_role
 from planner.engines.registry import (
     default_placement,
+    elastic_of,
     engine_names,
     find_engine,
     find_format,
@@ -30,6 +31,7 @@ __all__ = [
     "command_line",
     "cyclic_placement",
     "default_placement",
+    "elastic_of",
     "engine_names",
     "find_engine",
     "find_format",
