@@ -12,11 +12,12 @@ from planner.plan.file import (
 from planner.plan.judging import judged
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
-from planner.plan.resize import Resize, after_losing, grown, shrunk
+from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
 from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
 
 __all__ = [
     "EMITTED_PLAN",
+    "LOST",
     "PREVIOUS",
     "REFILLED",
     "SCHEMA",

@@ -1,7 +1,7 @@
 """Moving from one placement to the next: which slots change, and how long the links take.
 
-A move is a slot that gets an expert that its GPU did not hold: its weights have to travel (`transfers`), or to
-be read where nobody holds them. Transfers are cut into waves, one after the other.
+A move is a slot that gets an expert that its GPU did not hold: its weights have to travel (`transfers`), or
+to be read where nobody holds them. Transfers are cut into waves, one after the other.
 
 Shapes: L layers, P slots, G GPUs, X GPUs of all layers, S slots of a GPU, W waves, R resources.
 """
@@ -37,6 +37,7 @@ class Moves:
     most_received_bytes: float  # by one GPU, held apart: every transfer reads the placement as it was
     read_bytes: float = 0.0  # from disk, experts that no GPU holds any more
     resize: Resize | None = None  # where GPUs were lost, let go or taken in: slots and GPUs are counted by it
+    needed: int = 0  # of the moves, for every expert to have a slot and no slot to be empty
 
     @property
     def moved(self) -> int:

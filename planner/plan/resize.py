@@ -20,7 +20,7 @@ LOST, TAKEN_IN, LET_GO = "lost", "taken in", "let go"
 
 @dataclass(frozen=True, eq=False)
 class Resize:
-    """`topology` has all the GPUs; `old` lies on it, EMPTY on GPUs that are new or lost, which send nothing."""
+    """`topology` has all the GPUs; `old` lies on it, EMPTY on those that are new or lost and send nothing."""
 
     topology: Topology
     old: Placement

@@ -72,8 +72,9 @@ def transfers(topology: Topology, old: Placement, new: Placement) -> Transfers:
     source_T, target_T = source_T[sent_T], target_T[sent_T]
     wave_T = waves(source_T, target_T, old.gpus)
     order = np.lexsort((slot_T, row_T, wave_T))
-    columns = (wave_T, row_T, expert_T, source_T, slot_T, target_T)
-    return Transfers(*(column_T[order] for column_T in columns), reads)
+    return Transfers(
+        wave_T[order], row_T[order], expert_T[order], source_T[order], slot_T[order], target_T[order], reads
+    )
 
 
 def _senders(topology: Topology, old: Placement, row_T: Ints, expert_T: Ints, target_T: Ints) -> Ints:

@@ -131,7 +131,8 @@ def _moved(problem: Problem, current: CurrentPlacement, placement: Placement) ->
         old = current.resize.left
         placement = aligned(old, placement)
         most = None if most is None else most + current.needed_moves
-    return placement, plan_moves(problem, old, placement, current.source, most, current.resize)
+    moves = plan_moves(problem, old, placement, current.source, most, current.resize)
+    return placement, replace(moves, needed=current.needed_moves)
 
 
 def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
