@@ -99,10 +99,9 @@ def _replica_lines(found: Pays) -> list[str]:
         return []
     gain = found.gain(replicas, without)
     verdict = "they pay" if gain >= WORTH_IT else "they do not pay"
-    return [
-        f"Replicas: R = {replicas.redundant} takes {human_bytes(replicas.memory_bytes)} of each GPU and has "
-        f"{_change(gain)} tokens/s than R = {without.redundant}: {verdict}."
-    ]
+    takes = f"takes {human_bytes(replicas.memory_bytes)} of each GPU"
+    has = f"has {_change(gain)} tokens/s than R = {without.redundant}"
+    return [f"Replicas: R = {replicas.redundant} {takes} and {has}: {verdict}."]
 
 
 def _drift_line(found: Pays) -> str:
@@ -143,18 +142,19 @@ def _setting(found: Pays) -> list[str]:
     """What the figures are of, and how the engine rebalances."""
     moved, balancer, problem, series = found.online.rearrangement, found.balancer, found.problem, found.series
     assert moved is not None
-    workload, between = problem.workload, f"{moved.cross_node_share:.0%} of it between nodes"
+    workload = problem.workload
+    step = f"{workload.phase}, {workload.tokens_per_rank} tokens a rank, rule {problem.replica_rule}"
     windows = f"{len(series.fitted)} window(s) fitted, {len(series.judged)} judged"
+    every = f"every {balancer.interval_steps:,} steps by the last {balancer.window_steps:,}"
+    how = "stops" if balancer.stalls else "serves on"
+    moves = f"{moved.moved_share:.0%} of the slots, {human_bytes(moved.total_bytes)}"
+    between = f"{moved.cross_node_share:.0%} of it between nodes"
+    stopped, linked = human_seconds(moved.stall_seconds), human_seconds(moved.link_seconds)
     return [
-        f"{problem.model.name} on {problem.topology.name}, {workload.phase}, "
-        f"{workload.tokens_per_rank} tokens a rank, replica rule {problem.replica_rule}",
+        f"{problem.model.name} on {problem.topology.name}: {step}",
         f"{windows}, of {series.steps_J.mean():,.1f} steps; seconds and tokens/s are of the MoE layers alone",
-        f"online: {found.balancer_of} rearranges every {balancer.interval_steps:,} steps by the last "
-        f"{balancer.window_steps:,}, and {'stops' if balancer.stalls else 'serves on'} meanwhile "
-        f"({balancer.source})",
-        f"a rearrangement moves {moved.moved_share:.0%} of the slots, {human_bytes(moved.total_bytes)}, "
-        f"{between}: {human_seconds(moved.stall_seconds)} where the server stops, "
-        f"{human_seconds(moved.link_seconds)} of the links where it does not",
+        f"online: {found.balancer_of} rearranges {every}, and {how} meanwhile ({balancer.source})",
+        f"a rearrangement moves {moves}, {between}: {stopped} if the server stops, {linked} of the links if not",
     ]
 
 

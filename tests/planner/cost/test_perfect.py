@@ -32,7 +32,7 @@ def test_all_gpus_carry_the_mean(data: st.DataObject, gpus: int, each: int) -> N
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_placement_computes_faster_where_flops_decide(seed: int) -> None:
-    """Beside every placement of 4 experts with 2 slots a GPU, and so many tokens that weights count little."""
+    """Every placement of 4 experts with 2 slots a GPU; tokens are so many that weights count little."""
     problem = tiny_problem(experts=4, slots_per_gpu=2, tokens=2_000_000, seed=seed)
     least = tiny_problem(experts=4, slots_per_gpu=1, tokens=2_000_000, seed=seed)
     found = perfect_balance(least, default_placement(None, least), least.load)
