@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, Loss, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -37,10 +37,12 @@ __all__ = [
     "Cost",
     "CurvePoint",
     "Floats",
+    "LeastRedundant",
     "Loss",
     "Perfect",
     "PhaseConstants",
     "Routing",
+    "Served",
     "StepParts",
     "Windows",
     "affordable_windows",

@@ -9,6 +9,7 @@ from planner.engines.common.script import command_line
 from planner.engines.common.verdict import Finding, Verdict, check_role
 from planner.engines.registry import (
     default_placement,
+    elastic_of,
     engine_names,
     find_engine,
     find_format,
@@ -35,6 +36,7 @@ __all__ = [
     "command_line",
     "cyclic_placement",
     "default_placement",
+    "elastic_of",
     "engine_names",
     "find_engine",
     "find_format",

@@ -3,6 +3,7 @@
 from typing import cast
 
 from planner.base import find_named, modules_with
+from planner.engines.common.elastic import FIXED, Elastic
 from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine, StandIn
 from planner.engines.common.layout import cyclic_placement
 from planner.engines.common.online import OnlineBalancer
@@ -25,6 +26,12 @@ def find_engine(name: str) -> Engine:
 def judge_launch(engine: str, problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
     """What the judge of launches says of this engine, question and role."""
     return find_engine(engine).judge(problem, version, role)
+
+
+def elastic_of(engine: str) -> Elastic:
+    """What the engine does after a loss, and how it changes its size."""
+    found: Elastic = getattr(find_engine(engine), "ELASTIC", FIXED)
+    return found
 
 
 def paired_engines() -> dict[str, PairedEngine]:

@@ -152,9 +152,9 @@ def _setting(found: Pays) -> list[str]:
     stopped, linked = human_seconds(moved.stall_seconds), human_seconds(moved.link_seconds)
     return [
         f"{problem.model.name} on {problem.topology.name}: {step}",
-        f"{windows}, of {series.steps_J.mean():,.1f} steps; seconds and tokens/s are of the MoE layers alone",
+        f"{windows}, of {series.steps_J.mean():,.1f} steps; seconds and tokens/s are of MoE layers",
         f"online: {found.balancer_of} rearranges {every}, and {how} meanwhile ({balancer.source})",
-        f"a rearrangement moves {moves}, {between}: {stopped} if the server stops, {linked} of the links if not",
+        f"a rearrangement moves {moves}, {between}: {stopped} if it stops, {linked} of the links if not",
     ]
 
 
