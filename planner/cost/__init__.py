@@ -14,7 +14,7 @@ from planner.cost.over_windows import (
     objective_seconds_L,
     windows_of,
 )
-from planner.cost.perfect import Perfect, perfect_balance
+from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
@@ -39,7 +39,6 @@ __all__ = [
     "Floats",
     "LeastRedundant",
     "Loss",
-    "Perfect",
     "PhaseConstants",
     "Routing",
     "Served",
