@@ -14,6 +14,7 @@ from planner.cost.over_windows import (
     objective_seconds_L,
     windows_of,
 )
+from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
@@ -62,6 +63,7 @@ __all__ = [
     "message_bytes",
     "messages_GG",
     "objective_seconds_L",
+    "perfect_balance",
     "refilled",
     "remote_places_L",
     "units",

@@ -6,6 +6,8 @@ from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
+from planner.planning.pays.answer import Pays, Rebalancing, pays
+from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
@@ -13,7 +15,10 @@ from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Fault",
+    "Pays",
+    "PaysRow",
     "PlanRequest",
+    "Rebalancing",
     "Serving",
     "answer",
     "budget_report",
@@ -23,6 +28,7 @@ __all__ = [
     "find_load",
     "find_topology",
     "make_plan",
+    "pays",
     "problem_of_r",
     "re_evaluate",
     "re_split",

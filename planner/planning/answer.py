@@ -20,7 +20,7 @@ from planner.planning.serving import launch_notes, loss_notes, resize_notes
 from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
 from planner.problem import least_redundant, parse_objective
 from planner.solvers import Progress, Search, Workforce
-from planner.topology import read_speeds
+from planner.topology import Topology, read_speeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,11 @@ class ResolvedRequest:
     held_out_load: LoadProfile | None
     notes: tuple[str, ...]
     provenance: Mapping[str, object]
+
+    @property
+    def topology(self) -> Topology:
+        """The GPUs that are planned for."""
+        return self.machine.topology
 
 
 def resolve(request: PlanRequest) -> ResolvedRequest:
@@ -85,9 +90,7 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
-        curve = redundant_curve(
-            problem_of, asked.least_redundant, asked.machine.topology.gpu_count, search, held_out
-        )
+        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, search, held_out)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)

@@ -9,6 +9,7 @@ from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.elastic import Elastic
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.sglang import rules
@@ -39,6 +40,12 @@ _OLDER = "its wheel, read: the same map and rules, without --attn-dp-size"
 RELEASES = (
     Release("0.5.21", f"{_OLDER}; its list of models is taken from 0.5.23", READS_MAP),
     Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=1000,
+    window_steps=1000,
+    stalls=True,
+    source="its wheel, read: --eplb-rebalance-num-iterations, the recorder's buffer, all layers in one chunk",
 )
 ELASTIC = Elastic(
     replaces=True,

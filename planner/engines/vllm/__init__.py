@@ -12,6 +12,7 @@ from planner.engines.common.command import node_command
 from planner.engines.common.elastic import Elastic
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, refuse_broken
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.vllm import rules
@@ -35,6 +36,12 @@ ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 RELEASES = (
     Release("0.33.0", "its wheel, read; launches and plugin run on a CPU: no release reads a map file"),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=3000,
+    window_steps=1000,
+    stalls=False,
+    source="EPLBConfig of its wheel, read: step_interval, window_size, use_async",
 )
 ELASTIC = Elastic(
     replaces_source=(
