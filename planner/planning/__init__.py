@@ -9,13 +9,21 @@ from planner.planning.machine_cost import Fault
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
+from planner.planning.sweeping import Figures, Ranked, Row, Standing, Sweep, SweepRequest, best_plan, sweep
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Fault",
+    "Figures",
     "PlanRequest",
+    "Ranked",
+    "Row",
     "Serving",
+    "Standing",
+    "Sweep",
+    "SweepRequest",
     "answer",
+    "best_plan",
     "budget_report",
     "diagnose",
     "evaluate",
@@ -27,6 +35,7 @@ __all__ = [
     "re_evaluate",
     "re_split",
     "solve",
+    "sweep",
     "workload_for",
     "would_serve",
 ]
