@@ -13,6 +13,7 @@ from planner.cli.options import (
     held_out_option,
     json_option,
     kv_floor_option,
+    length_options,
     map_option,
     measured_load_option,
     model_option,
@@ -32,6 +33,12 @@ layout_options = options(
         help="Machine whose GPUs are divided into groups; several are compared.",
     ),
     option("--ep", default="auto", metavar="N,...|auto", help="EP sizes; auto: all that divide the machine."),
+    option(
+        "--attention-tp",
+        default="1",
+        metavar="N,...",
+        help="GPUs that share the attention of one request; what does not divide an EP size is left out.",
+    ),
     option("--redundant", default="fewest,auto", metavar="N,...|fewest|auto", help="Redundant experts."),
     option("--engine", "engines", metavar="NAME,...|all", help="Engines whose rule and transport are used."),
 )
@@ -54,6 +61,7 @@ worker_options = options(
 @map_option
 @ranks_option
 @step_options
+@length_options
 @held_out_option
 @kv_floor_option("Memory of each GPU to keep for the KV cache, like '20 GB'.")
 @worker_options
@@ -92,6 +100,7 @@ def _request(
     model_name: str,
     topologies: tuple[str, ...],
     ep: str,
+    attention_tp: str,
     redundant: str,
     engines: str | None,
     phase: str,
@@ -108,6 +117,7 @@ def _request(
         base,
         topologies or (None,),
         ep=None if ep == "auto" else _several(ep, "--ep", _whole(1)),
+        attention_tp=_several(attention_tp, "--attention-tp", _whole(1)),
         redundant=_several(redundant, "--redundant", _redundant),
         engines=_engines(engines),
         phases=("decode", "prefill") if phase == "both" else (phase,),

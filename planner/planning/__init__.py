@@ -6,22 +6,28 @@ from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
+from planner.planning.pays.answer import Pays, Rebalancing, pays
+from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
-from planner.planning.sweeping import Figures, Ranked, Row, Standing, Sweep, SweepRequest, best_plan, sweep
+from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
+from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Fault",
     "Figures",
+    "Pays",
+    "PaysRow",
     "PlanRequest",
     "Ranked",
-    "Row",
+    "Rebalancing",
     "Serving",
     "Standing",
     "Sweep",
     "SweepRequest",
+    "SweepRow",
     "answer",
     "best_plan",
     "budget_report",
@@ -31,6 +37,7 @@ __all__ = [
     "find_load",
     "find_topology",
     "make_plan",
+    "pays",
     "problem_of_r",
     "re_evaluate",
     "re_split",

@@ -4,16 +4,19 @@ A plan may gain much on the default of its own EP size and still lose to two gro
 bytes leave. The comparison is cheap: the fewest replicas, a fast method, the same tokens a GPU.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from planner.base import Infeasible
 from planner.cost import cost, ledger
+from planner.load import LoadProfile
 from planner.plan import Plan
 from planner.planning.groups import ep_sizes, groups_of
-from planner.planning.solving import quick_placement
+from planner.planning.solving import ProblemOfR, quick_placement
 from planner.planning.whole import step_of
-from planner.problem import Problem, least_redundant
 from planner.solvers import Search, Workforce
+from planner.topology import Topology
 
 METHOD = "refine"
 WORTH = 0.01  # of the tokens; less is not worth another layout
@@ -39,39 +42,57 @@ class Narrower:
         )
 
 
-def narrower(plan: Plan) -> Narrower | None:
+class Resolved(Protocol):
+    """The plan's own question about one group's machine, R open."""
+
+    @property
+    def problem_of(self) -> ProblemOfR: ...
+    @property
+    def least_redundant(self) -> int: ...
+    @property
+    def held_out_load(self) -> LoadProfile | None: ...
+
+
+def with_narrower(plan: Plan, ask: Callable[[Topology], Resolved]) -> Plan:
+    """The plan, and a note where a narrower layout is predicted to serve more.
+
+    None is looked for where the plan promises what groups would not: survival, or joined GPUs.
+    """
+    if plan.problem.survive is not None or plan.problem.resplittable or plan.origin.stopped:
+        return plan
+    found = narrower(plan, ask)
+    if found is None:
+        return plan
+    return replace(plan, origin=replace(plan.origin, notes=(*plan.origin.notes, str(found))))
+
+
+def narrower(plan: Plan, ask: Callable[[Topology], Resolved]) -> Narrower | None:
     """The narrower layout that serves most, where it serves more than the plan does.
 
-    On held-out load where the plan has some. None where the plan promises what groups would not: survival,
-    or joined GPUs.
+    On held-out load where the plan has some.
     """
     problem, engine = plan.problem, plan.origin.engine
-    if problem.survive is not None or problem.resplittable:
-        return None
     own = step_of(problem, plan.held_out or plan.fitted, engine).tokens_per_s_per_gpu
-    best: Narrower | None = None
-    for ep in (size for size in ep_sizes(problem.topology) if size < problem.gpus):
-        offered = _offered(plan, ep, own)
-        if offered and offered.gain >= WORTH and (best is None or offered.gain > best.gain):
-            best = offered
-    return best
+    sizes = [size for size in ep_sizes(problem.topology) if size < problem.gpus]
+    offers = [_offered(plan, size, own, ask) for size in sizes if size % problem.workload.attention_tp == 0]
+    better = [offer for offer in offers if offer is not None and offer.gain >= WORTH]
+    return max(better, key=lambda offer: (offer.gain, offer.ep), default=None)
 
 
-def _offered(plan: Plan, ep: int, own: float) -> Narrower | None:
+def _offered(plan: Plan, ep: int, own: float, ask: Callable[[Topology], Resolved]) -> Narrower | None:
     """Groups of `ep` GPUs, by the slowest; None where they do not fit."""
-    problem, engine = plan.problem, plan.origin.engine
-    steps = []
-    for group in groups_of(problem.topology, ep):
-        least = least_redundant(problem.model, group, None)
-        slots = (problem.model.experts + least) // ep
+    engine, steps, least = plan.origin.engine, [], 0
+    for group in groups_of(plan.problem.topology, ep):
         try:
-            asked: Problem = replace(problem, topology=group, slots_per_gpu=slots)
+            asked = ask(group)
+            least = asked.least_redundant
+            problem = asked.problem_of(least)
         except Infeasible:
             return None
-        if ledger(asked, engine).kv_left_bytes <= 0:
+        if ledger(problem, engine).kv_left_bytes <= 0:
             return None
-        placement = quick_placement(asked, Search(METHOD, workforce=Workforce(1)), engine)
-        steps.append(step_of(asked, cost(asked, placement, plan.held_out_load), engine))
+        placement = quick_placement(problem, Search(METHOD, workforce=Workforce(1)), engine)
+        steps.append(step_of(problem, cost(problem, placement, asked.held_out_load), engine))
     slowest = min(steps, key=lambda step: step.tokens_per_s_per_gpu)
     tokens = slowest.tokens_per_s_per_gpu
-    return Narrower(problem.gpus // ep, ep, least, tokens, tokens / own - 1, slowest.error)
+    return Narrower(plan.problem.gpus // ep, ep, least, tokens, tokens / own - 1, slowest.error)

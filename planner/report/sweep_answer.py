@@ -1,7 +1,7 @@
 """The plain answer of a sweep, before its table: what to run, what else was close, and why not wider."""
 
 from planner.base import human_bytes, human_seconds
-from planner.planning import Figures, Ranked, Row, Standing, Sweep
+from planner.planning import Figures, Ranked, Standing, Sweep, SweepRow
 
 
 def answer_lines(found: Sweep, phase: str) -> list[str]:
@@ -25,12 +25,12 @@ def answer_lines(found: Sweep, phase: str) -> list[str]:
     return lines
 
 
-def figures_of(row: Row) -> Figures:
+def figures_of(row: SweepRow) -> Figures:
     assert row.figures is not None  # of a row that fits
     return row.figures
 
 
-def named(row: Row) -> str:
+def named(row: SweepRow) -> str:
     """A row by its layout, like '2 x EP8, R = 0'."""
     shared = f", attention TP{row.point.attention_tp}" if row.point.attention_tp > 1 else ""
     redundant = row.figures.redundant if row.figures else row.point.redundant
@@ -75,7 +75,7 @@ def _beside(other: Ranked, best: Figures, *, wider: bool) -> str:
     return f"{layout} {'gains nothing' if wider else 'is slower'} ({change:+.0%})"
 
 
-def _about(row: Row, figures: Figures) -> str:
+def _about(row: SweepRow, figures: Figures) -> str:
     left = human_bytes(figures.memory_left_bytes)
     said = [f"limited by {figures.bottleneck}", f"{left} of a GPU left"]
     if figures.requests is not None:
@@ -108,7 +108,7 @@ def _served(figures: Figures) -> str:
     return "; ".join(said) + "."
 
 
-def _step(row: Row) -> str:
+def _step(row: SweepRow) -> str:
     name = "TPOT" if row.point.phase == "decode" else "a step"
     return f"{name} {human_seconds(figures_of(row).step.total_seconds)}"
 

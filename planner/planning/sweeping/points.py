@@ -61,6 +61,7 @@ def question(base: PlanRequest, point: Point, group: Topology) -> PlanRequest:
         phase=point.phase,
         tokens_per_rank=point.tokens_per_rank,
         transport=point.transport,
+        attention_tp=point.attention_tp,
     )
 
 

@@ -9,7 +9,7 @@ from planner.base import BadInput
 from planner.cost import Cost, cost, ledger
 from planner.engines import judge_launch
 from planner.plan import Plan
-from planner.planning import PlanRequest, Row, Sweep, SweepRequest, answer, best_plan, sweep
+from planner.planning import PlanRequest, Sweep, SweepRequest, SweepRow, answer, best_plan, sweep
 from planner.planning.groups import with_nics_at
 from planner.report.sweep import sweep_value
 from planner.topology import read_topology
@@ -31,11 +31,11 @@ def found() -> Sweep:
     return sweep(ASKED)
 
 
-def rows_of(found: Sweep) -> list[Row]:
+def rows_of(found: Sweep) -> list[SweepRow]:
     return [one.row for rows in found.phases.values() for one in rows]
 
 
-def solved(row: Row) -> Plan:
+def solved(row: SweepRow) -> Plan:
     """The plan of the same question."""
     assert row.figures is not None
     point = row.point

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.planning import Figures, Row, Standing
+from planner.planning import Figures, Standing, SweepRow
 from planner.planning.sweeping.ranking import once, ranked
 from planner.planning.sweeping.request import Point
 from planner.planning.sweeping.row import Service
@@ -15,11 +15,11 @@ from planner.planning.whole import Step
 POINT = Point("lab", 8, 2, 0, None, "decode", None, 128, 1)
 
 
-def row(seconds: float | None, *, serves: bool = True, error: float | None = None, ep: int = 8) -> Row:
+def row(seconds: float | None, *, serves: bool = True, error: float | None = None, ep: int = 8) -> SweepRow:
     """A row of 100 tokens a step; None does not fit."""
     point = replace(POINT, ep=ep)
     if seconds is None:
-        return Row(point, None, "too small")
+        return SweepRow(point, None, "too small")
     figures = Figures(
         redundant=0,
         slots_per_gpu=4,
@@ -36,7 +36,7 @@ def row(seconds: float | None, *, serves: bool = True, error: float | None = Non
         survives=0,
         services=(Service("lab", serves, own=False, why="" if serves else "cannot"),),
     )
-    return Row(point, figures)
+    return SweepRow(point, figures)
 
 
 rows = st.builds(
@@ -48,7 +48,7 @@ rows = st.builds(
 
 
 @given(st.lists(rows, max_size=12), st.one_of(st.none(), st.just(2.0)))
-def test_the_law(given_rows: list[Row], tpot: float | None) -> None:
+def test_the_law(given_rows: list[SweepRow], tpot: float | None) -> None:
     """Nothing is lost; standings rise; within one, tokens fall; and each stands where its figures put it."""
     found = ranked(given_rows, tpot)
     assert sorted(map(id, given_rows)) == sorted(id(one.row) for one in found)
@@ -85,13 +85,13 @@ def test_what_is_slower_than_tpot_ties_with_nothing() -> None:
 
 def test_tpot_is_no_limit_of_a_prefill_step() -> None:
     slow = row(9.0)
-    prefill = Row(replace(slow.point, phase="prefill"), slow.figures)
+    prefill = SweepRow(replace(slow.point, phase="prefill"), slow.figures)
     assert ranked([prefill], 1.0)[0].standing == Standing.MEETS
 
 
 def test_two_ways_to_the_same_number_of_replicas_are_one_row() -> None:
     """The first of them; what does not fit for another reason stays."""
     auto = row(1.0)
-    same = Row(replace(auto.point, redundant="auto"), auto.figures)
-    other = Row(replace(POINT, redundant=8), None, "another reason")
+    same = SweepRow(replace(auto.point, redundant="auto"), auto.figures)
+    other = SweepRow(replace(POINT, redundant=8), None, "another reason")
     assert once([auto, same, row(None), row(None), other]) == [auto, row(None), other]
