@@ -11,16 +11,25 @@ from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
+from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
+from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "Fault",
+    "Figures",
     "Pays",
     "PaysRow",
     "PlanRequest",
+    "Ranked",
     "Rebalancing",
     "Serving",
+    "Standing",
+    "Sweep",
+    "SweepRequest",
+    "SweepRow",
     "answer",
+    "best_plan",
     "budget_report",
     "diagnose",
     "evaluate",
@@ -33,6 +42,7 @@ __all__ = [
     "re_evaluate",
     "re_split",
     "solve",
+    "sweep",
     "workload_for",
     "would_serve",
 ]

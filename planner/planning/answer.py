@@ -13,6 +13,7 @@ from planner.model import ModelSpec, find_model
 from planner.plan import Origin, Plan
 from planner.planning.lookup import find_load, map_notes, model_notes, workload_for
 from planner.planning.machine import Machine, find_machine
+from planner.planning.narrower import with_narrower
 from planner.planning.redundancy import redundant_curve
 from planner.planning.request import PlanRequest
 from planner.planning.resizing import find_current
@@ -30,8 +31,9 @@ class ResolvedRequest:
     problem_of: ProblemOfR
     model: ModelSpec
     machine: Machine
+    load: LoadProfile  # fitted and held-out windows
     least_redundant: int
-    load: LoadProfile  # fitted
+    fitted_load: LoadProfile
     held_out_load: LoadProfile | None
     notes: tuple[str, ...]
     provenance: Mapping[str, object]
@@ -72,6 +74,7 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
         within_floor(problem_of, request.engine),
         model,
         machine,
+        whole_load,
         least_redundant(model, topology, request.survive),
         load,
         held_out_load,
@@ -86,7 +89,7 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     workforce = Workforce(request.workers, request.ray)
     search = Search(request.method, request.seed, request.budget_seconds, progress, request.prove, workforce)
     origin = Origin(request.engine, request.method, asked.notes, provenance=asked.provenance)
-    current = find_current(request, asked.model, asked.machine, asked.load)
+    current = find_current(request, asked.model, asked.machine, asked.fitted_load)
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
@@ -99,7 +102,12 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     if current is not None:
         of_losses += resize_notes(request.engine, current.resize)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_losses, *of_memory))
-    return make_plan(problem_of, redundant, search, origin, held_out, current)
+    plan = make_plan(problem_of, redundant, search, origin, held_out, current)
+    if current is not None:
+        return plan
+    alone = replace(request, model=asked.model, load_files=asked.load, map_file=None, ep=None, gpu_speed=None)
+    alone = replace(alone, without=None)
+    return with_narrower(plan, lambda group: resolve(replace(alone, topology=group)))
 
 
 def _provenance(
