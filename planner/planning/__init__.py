@@ -1,8 +1,10 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
 from planner.planning.answer import answer
-from planner.planning.diagnosis import diagnose
+from planner.planning.diagnosis import Diagnosis, diagnose
 from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
+from planner.planning.fabric_faults import sentence
+from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
@@ -12,8 +14,12 @@ from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
+    "GOOD_ENOUGH",
+    "Diagnosis",
+    "FabricVerdict",
     "Fault",
     "PlanRequest",
+    "Reading",
     "Serving",
     "answer",
     "budget_report",
@@ -26,6 +32,7 @@ __all__ = [
     "problem_of_r",
     "re_evaluate",
     "re_split",
+    "sentence",
     "solve",
     "workload_for",
     "would_serve",
