@@ -10,12 +10,12 @@ from planner.topology import ABOVE, Topology, unstated
 
 def sentence(verdict: FabricVerdict) -> str:
     """The answer, in one line."""
-    step = f"a {verdict.phase} step of {verdict.model}"
-    share, worst = f"{verdict.whole.share:.0%}", verdict.worst
+    step = f"a {verdict.phase} step of {verdict.model.rpartition('/')[2]} (expert layers)"
+    share, worst = _percent(verdict.whole.share), verdict.worst
     if worst is None:
         if verdict.domains == 1:
             return f"Not measured. One NVLink domain: {step} crosses no network."
-        moving = f"{verdict.moving_share:.0%} of it is dispatch and combine"
+        moving = f"dispatch and combine are {_percent(verdict.moving_share)} of it"
         return f"Not measured. By stated rates a 1:1 fabric would save {share} of {step}; {moving}."
     if verdict.good:
         saves = f"a 1:1 fabric of the stated rate would save {share} of {step}"
@@ -23,6 +23,14 @@ def sentence(verdict: FabricVerdict) -> str:
     if worst.loss.lost_seconds < 0.5 * verdict.whole.lost_seconds:
         return f"The fabric costs {share} of {step}, by its oversubscription. Measured: {what(worst)}"
     return f"The fabric costs {share} of {step}: {what(worst)}"
+
+
+def _percent(share: float) -> str:
+    """
+    >>> _percent(0.309), _percent(0.001)
+    ('31 %', 'under 1 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def what(reading: Reading) -> str:

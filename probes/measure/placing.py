@@ -20,7 +20,9 @@ def placed(topology: Topology, facts: MeasureFacts) -> list[int]:
     """
     source, have = facts.source, f"the topology {topology.name} has {topology.gpu_count} GPUs"
     if facts.ranks > topology.gpu_count:
-        raise BadInput(f"{source}: ran over {facts.ranks} ranks, {have}")
+        nodes = -(-facts.ranks // len(topology.nodes[0].gpus))
+        more = f"describe all its hosts, as in NAME:{nodes} of a preset or --nodes {nodes} of an import"
+        raise BadInput(f"{source}: ran over {facts.ranks} ranks, {have}; {more}")
     if not facts.hosts:
         if facts.ranks == topology.gpu_count:
             return list(range(facts.ranks))

@@ -7,6 +7,7 @@ from planner.base import BadInput
 from planner.topology import AllToAll, Topology
 from probes.base.facts import MeasureFacts
 from probes.importers.registry import read_file
+from probes.machine.gpu_names import links_of_gpu
 from probes.measure.all_to_all import all_to_all_of
 
 
@@ -26,6 +27,7 @@ def read_runs(paths: Sequence[Path], topology: Topology) -> tuple[tuple[AllToAll
         refused: list[str] = []
         for fact in facts:
             notes += [f"{fact.source}: {warning}" for warning in fact.warnings]
+            notes += _other_gpus(fact, topology)
             try:
                 runs.append(all_to_all_of(topology, fact))
             except BadInput as misfit:
@@ -34,3 +36,13 @@ def read_runs(paths: Sequence[Path], topology: Topology) -> tuple[tuple[AllToAll
             raise BadInput("; ".join(dict.fromkeys(refused)))
         notes += [f"not used: {reason}" for reason in refused]
     return tuple(runs), tuple(dict.fromkeys(notes))
+
+
+def _other_gpus(fact: MeasureFacts, topology: Topology) -> list[str]:
+    """A benchmark of GPUs that this machine does not have."""
+    ran = {links.model if (links := links_of_gpu(name)) else name for name in fact.gpu_names}
+    have = {gpu.model.name for gpu in topology.gpus}
+    if not ran or ran & have:
+        return []
+    both = f"ran on {', '.join(sorted(ran))}, {topology.name} has {', '.join(sorted(have))}"
+    return [f"{fact.source}: {both}: is it this machine?"]
