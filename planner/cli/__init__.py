@@ -13,6 +13,7 @@ from planner.cli.engine import engine
 from planner.cli.evaluate import evaluate
 from planner.cli.inputs import load, model
 from planner.cli.maps import convert
+from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
 from planner.cli.solve import solve
@@ -37,7 +38,7 @@ def main() -> None:
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
     *(solve, evaluate, emit, check, convert, validate),
-    *(bench, record, capacity, budget),
+    *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:
     main.add_command(command)

@@ -19,6 +19,7 @@ from planner.cli.options import (
     option,
     options,
     ranks_option,
+    request_options,
     step_options,
     transport_option,
 )
@@ -70,6 +71,7 @@ effort_options = options(
 )
 engine_options = options(
     step_options,
+    request_options,
     transport_option,
     option(
         "--replica-rule",

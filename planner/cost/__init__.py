@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, Loss, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -14,6 +14,7 @@ from planner.cost.over_windows import (
     objective_seconds_L,
     windows_of,
 )
+from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
@@ -36,9 +37,11 @@ __all__ = [
     "Cost",
     "CurvePoint",
     "Floats",
+    "LeastRedundant",
     "Loss",
     "PhaseConstants",
     "Routing",
+    "Served",
     "StepParts",
     "Windows",
     "affordable_windows",
@@ -58,6 +61,7 @@ __all__ = [
     "message_bytes",
     "messages_GG",
     "objective_seconds_L",
+    "perfect_balance",
     "remote_places_L",
     "units",
     "windows_of",

@@ -3,7 +3,7 @@
 It holds no clock and no machine name, so the same question gives the same bytes.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from planner.bounds import PARTS
 from planner.cost import AfterLoss, Cost, ledger
 from planner.load import LoadProfile
-from planner.model import ModelSpec
+from planner.model import ModelSpec, body_to_dict
 from planner.plan.moves import Moves, steps_to_pay
 from planner.plan.plain import attributes, plain, rows
 from planner.plan.plan import Baseline, Domain, Plan
@@ -59,9 +59,13 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """The model's facts; how it is quantised only where that is not the usual way of its dtype."""
-    facts = {key: plain(value) for key, value in asdict(model).items()}
-    return {key: value for key, value in facts.items() if key != "quant_method" or value}
+    """The model's facts; how it is quantised only where that is not the usual way of its dtype, and its body
+    where it is known.
+    """
+    facts = {key: plain(value) for key, value in asdict(replace(model, body=None)).items()}
+    if model.body is not None:
+        facts["body"] = body_to_dict(model.body)
+    return {key: value for key, value in facts.items() if key not in ("quant_method", "body") or value}
 
 
 def predicted_to_dict(plan: Plan) -> dict[str, Any]:

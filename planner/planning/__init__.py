@@ -8,6 +8,8 @@ from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
+from planner.planning.pays.answer import Pays, Rebalancing, pays
+from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
@@ -18,8 +20,11 @@ __all__ = [
     "Diagnosis",
     "FabricVerdict",
     "Fault",
+    "Pays",
+    "PaysRow",
     "PlanRequest",
     "Reading",
+    "Rebalancing",
     "Serving",
     "answer",
     "budget_report",
@@ -29,6 +34,7 @@ __all__ = [
     "find_load",
     "find_topology",
     "make_plan",
+    "pays",
     "problem_of_r",
     "re_evaluate",
     "re_split",

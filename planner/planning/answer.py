@@ -21,7 +21,7 @@ from planner.planning.lookup import (
 )
 from planner.planning.redundancy import redundant_curve
 from planner.planning.request import PlanRequest
-from planner.planning.serving import launch_notes
+from planner.planning.serving import launch_notes, loss_notes
 from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
 from planner.problem import least_redundant, parse_objective
 from planner.solvers import Progress, Search, Workforce
@@ -92,7 +92,8 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
     refused, of_memory = launch_notes(request.engine, problem), memory_notes(problem, request.engine)
-    origin = replace(origin, notes=(*refused, *origin.notes, *of_memory))
+    of_losses = loss_notes(request.engine, problem)
+    origin = replace(origin, notes=(*refused, *origin.notes, *of_losses, *of_memory))
     return make_plan(problem_of, redundant, search, origin, held_out, current)
 
 

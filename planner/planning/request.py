@@ -26,6 +26,10 @@ class PlanRequest:
     budget_seconds: float | None = None
     phase: str = "decode"
     tokens_per_rank: int | None = None
+    context: int | None = None  # tokens of a request, prompt and output together
+    isl: int | None = None  # of its prompt
+    osl: int | None = None  # of its output
+    attention_tp: int = 1
     transport: str | None = None
     replica_rule: str | None = None
     held_out: float = 1 / 3

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.base import BadInput
-from planner.engines import Verdict, find_engine, judge_launch
+from planner.engines import Verdict, elastic_of, find_engine, judge_launch
 from planner.model import find_model
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.request import PlanRequest
@@ -42,3 +42,15 @@ def launch_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
         f"WARNING: `emit --engine {engine}` would refuse this plan: {finding.text}"
         for finding in verdict.refused
     )
+
+
+def loss_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
+    """What the engine does when it loses ranks, where the question asks to survive that."""
+    if engine is None or problem.survive is None:
+        return ()
+    title, elastic = find_engine(engine).TITLE, elastic_of(engine)
+    if not elastic.replaces:
+        return (f"{title} does not place experts anew after a loss ({elastic.replaces_source})",)
+    words = " ".join(elastic.replaces_by)
+    text = f"{title} places experts anew after a loss where it is started with {words}"
+    return (f"{text} ({elastic.replaces_source}); the launch that `emit` writes has other words",)
