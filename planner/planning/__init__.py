@@ -13,6 +13,8 @@ from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
+from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
+from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
@@ -20,13 +22,20 @@ __all__ = [
     "Diagnosis",
     "FabricVerdict",
     "Fault",
+    "Figures",
     "Pays",
     "PaysRow",
     "PlanRequest",
+    "Ranked",
     "Reading",
     "Rebalancing",
     "Serving",
+    "Standing",
+    "Sweep",
+    "SweepRequest",
+    "SweepRow",
     "answer",
+    "best_plan",
     "budget_report",
     "diagnose",
     "evaluate",
@@ -40,6 +49,7 @@ __all__ = [
     "re_split",
     "sentence",
     "solve",
+    "sweep",
     "workload_for",
     "would_serve",
 ]

@@ -19,6 +19,7 @@ from planner.planning.lookup import (
     model_notes,
     workload_for,
 )
+from planner.planning.narrower import with_narrower
 from planner.planning.redundancy import redundant_curve
 from planner.planning.request import PlanRequest
 from planner.planning.serving import launch_notes, loss_notes
@@ -35,6 +36,7 @@ class ResolvedRequest:
     problem_of: ProblemOfR
     model: ModelSpec
     topology: Topology
+    load: LoadProfile  # fitted and held-out windows
     least_redundant: int
     held_out_load: LoadProfile | None
     notes: tuple[str, ...]
@@ -70,6 +72,7 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
         within_floor(problem_of, request.engine),
         model,
         topology,
+        whole_load,
         least_redundant(model, topology, request.survive),
         held_out_load,
         notes=(*topology_notes, *whole_load.notes, *model_notes(model), *map_notes(engine, model)),
@@ -94,7 +97,11 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     refused, of_memory = launch_notes(request.engine, problem), memory_notes(problem, request.engine)
     of_losses = loss_notes(request.engine, problem)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_losses, *of_memory))
-    return make_plan(problem_of, redundant, search, origin, held_out, current)
+    plan = make_plan(problem_of, redundant, search, origin, held_out, current)
+    if current is not None:
+        return plan
+    alone = replace(request, model=asked.model, load_files=asked.load, map_file=None, ep=None, gpu_speed=None)
+    return with_narrower(plan, lambda group: resolve(replace(alone, topology=group)))
 
 
 def _provenance(

@@ -94,6 +94,12 @@ def make_plan(
     )
 
 
+def quick_placement(problem: Problem, search: Search, engine: str | None) -> Placement:
+    """The placement of the plan that `make_plan` makes, without the plan: nothing is proven or judged."""
+    placement = find_placement(problem, search).placement
+    return _default_drafts(problem, placement, default_placement(engine, problem))
+
+
 def _refuse_one_domain(problem: Problem, search: Search) -> None:
     if not problem.objective.robust:
         return
