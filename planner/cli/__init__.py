@@ -13,9 +13,11 @@ from planner.cli.engine import engine
 from planner.cli.evaluate import evaluate
 from planner.cli.inputs import load, model
 from planner.cli.maps import convert
+from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
 from planner.cli.solve import solve
+from planner.cli.sweep import sweep
 from planner.cli.topology import topology
 from planner.cli.validate import validate
 
@@ -45,8 +47,8 @@ def main(context: click.Context, progress: str) -> None:
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, evaluate, emit, check, convert, validate),
-    *(bench, record, capacity, budget),
+    *(solve, sweep, evaluate, emit, check, convert, validate),
+    *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:
     main.add_command(command)

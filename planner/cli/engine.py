@@ -6,7 +6,7 @@ import click
 
 from planner.cli.completion import complete_engine
 from planner.cli.console import say
-from planner.cli.options import json_option, option
+from planner.cli.options import json_option, option, request_options
 
 
 @click.group()
@@ -36,6 +36,7 @@ def list_engines(as_json: bool) -> None:
 @option("--redundant", type=int, help="Redundant experts. [default: the fewest that divide]")
 @option("--phase", type=click.Choice(["decode", "prefill"]), default="decode")
 @option("--tokens-per-rank", type=int, help="Tokens each GPU brings to a step.")
+@request_options
 @option("--role", type=click.Choice(["mixed", "prefill", "decode"]), default="mixed")
 @option("--engine-version", help="Release that will serve.")
 @json_option

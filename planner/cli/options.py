@@ -99,6 +99,20 @@ step_options = options(
         help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]",
     ),
 )
+length_options = options(
+    option(
+        "--context",
+        type=int,
+        help="Tokens of a request, prompt and output together: its KV cache has to fit. "
+        "[default: 2048, assumed]",
+    ),
+    option("--isl", type=int, help="Tokens of a request's prompt, in place of --context. [default: 1024]"),
+    option("--osl", type=int, help="Tokens of a request's output. [default: 1024]"),
+)
+request_options = options(
+    length_options,
+    option("--attention-tp", type=int, default=1, help="GPUs that share the attention of one request."),
+)
 transport_option = option(
     "--transport", help="slot, rank, node or allgather; the engine's own where it is not given."
 )

@@ -14,6 +14,7 @@ from planner.engines.common import script, usual
 from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, Finding, Verdict, check_role
 from planner.engines.common.vllm_serve import serve_words
@@ -36,6 +37,13 @@ _REMOVAL = "static EPLB from an expert map is scheduled for removal in v0.25.1"
 RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
     Release("0.25.1", "its deprecation note, read", refused=_REMOVAL),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=650,
+    window_steps=600,
+    stalls=False,
+    source="ascend_config.py at 182b75e, read: expert_heat_collection_interval and "
+    "algorithm_execution_interval; its default policy, Swift, moves less than the EPLB taken here",
 )
 replica_rule = usual.one_rule(REPLICA_RULE)
 default_placement = cyclic_placement  # assumed

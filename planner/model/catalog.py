@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.base import BadInput, check_keys, data_file, nearest, read_json, read_yaml
+from planner.model.body import body_from_dict
 from planner.model.config_json import spec_from_config
 from planner.model.hf_config import shown
 from planner.model.model import ModelSpec
@@ -169,11 +170,13 @@ def _catalogue() -> dict[str, _Entry]:
 
 
 def _entry(name: str, facts: Any) -> _Entry:
-    optional: _Kinds = {**_OPTIONAL_FACTS, "draft_layers": (str, int), "aliases": list}
-    facts = check_keys(facts, f"models.yaml: {name}", {**_FACTS, "moe_layers": (str, int)}, optional)
+    where = f"models.yaml: {name}"
+    optional: _Kinds = {**_OPTIONAL_FACTS, "draft_layers": (str, int), "aliases": list, "body": dict}
+    facts = check_keys(facts, where, {**_FACTS, "moe_layers": (str, int)}, optional)
     given = {key: facts[key] for key in (*_FACTS, *_OPTIONAL_FACTS) if key in facts}
     given["moe_layer_ids"] = parse_ids(facts["moe_layers"])
     given["draft_layer_ids"] = parse_ids(facts.get("draft_layers", ""))
+    given["body"] = body_from_dict(facts["body"], where) if "body" in facts else None
     return _Entry(ModelSpec(name=name, **given), tuple(facts.get("aliases", ())))
 
 

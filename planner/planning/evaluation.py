@@ -61,7 +61,7 @@ def asked_anew(saved: SavedPlan, where: str, anew: Anew) -> tuple[Problem, tuple
     if anew.tokens_per_rank is not None:
         problem = replace(problem, workload=replace(problem.workload, tokens_per_rank=anew.tokens_per_rank))
     if engine:
-        problem = _under(find_engine(engine), problem)
+        problem = under(find_engine(engine), problem)
     own_load = not anew.load_files and saved.value["load"].get("traced")
     if own_load and problem.workload.transport in TRACED_TRANSPORTS:
         counts = "the counts of its trace, not which experts tokens chose together"
@@ -77,7 +77,7 @@ def _in_phase(phase: str, problem: Problem) -> Problem:
     return replace(problem, workload=workload)
 
 
-def _under(engine: Engine, problem: Problem) -> Problem:
+def under(engine: Engine, problem: Problem) -> Problem:
     """The same question as the engine would run it."""
     phase, topology, model = problem.workload.phase, problem.topology, problem.model
     transport, dispatch_dtype = engine.transport(phase, topology, model), engine.dispatch_dtype(model)

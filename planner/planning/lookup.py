@@ -7,32 +7,12 @@ from planner.engines import Engine, map_formats, stand_ins
 from planner.load import LoadProfile, read_load, shipped_load, uniform_load
 from planner.maps import read_slot_map
 from planner.model import ModelSpec
-from planner.planning.current import read_current
 from planner.planning.request import PlanRequest
-from planner.problem import Workload
-from planner.solvers import CurrentPlacement
+from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
 from planner.topology import Topology, read_topology
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
-
-
-def find_current(request: PlanRequest, model: ModelSpec, topology: Topology) -> CurrentPlacement | None:
-    """The placement that runs, where the question names one."""
-    if request.previous is None:
-        if request.most_moves is not None:
-            raise BadInput(
-                f"--max-moves {request.most_moves}: moves are counted from a placement that runs; "
-                "name it with --from PLAN"
-            )
-        return None
-    if request.survive or request.resplittable:
-        limit = "--survive" if request.survive else "--resplittable"
-        raise BadInput(
-            f"--from {request.previous}: a re-plan within few moves cannot promise {limit}; "
-            f"plan without --from, or leave {limit} out"
-        )
-    return read_current(request.previous, request.most_moves, model, topology.gpu_count, request.redundant)
 
 
 def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
@@ -87,7 +67,32 @@ def workload_for(
     transport = request.transport or usual_transport(phase, topology, model, engine)
     if tokens is None:
         tokens = TOKENS_PER_RANK[phase]
-    return Workload(tokens, phase, dispatch_dtype, "bf16", transport)
+    prompt, output = request_lengths(request)
+    given = any(length is not None for length in (request.context, request.isl, request.osl))
+    return Workload(
+        tokens,
+        phase,
+        dispatch_dtype,
+        "bf16",
+        transport,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        attention_tp=request.attention_tp,
+        context_given=given,
+    )
+
+
+def request_lengths(request: PlanRequest) -> tuple[int, int]:
+    """Tokens of a request's prompt and output: as asked, a context half and half, else what is assumed."""
+    if request.context is None:
+        prompt = PROMPT_TOKENS if request.isl is None else request.isl
+        return prompt, OUTPUT_TOKENS if request.osl is None else request.osl
+    if request.isl is not None or request.osl is not None:
+        both = "--context is --isl and --osl together"
+        raise BadInput(f"--context {request.context}: {both}; give it alone, or the two of them")
+    if request.context < 2:
+        raise BadInput(f"--context {request.context}: a request has a prompt and an output; give 2 or more")
+    return request.context - request.context // 2, request.context // 2
 
 
 def usual_transport(phase: str, topology: Topology, model: ModelSpec, engine: Engine | None) -> str:

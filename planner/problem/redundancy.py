@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from planner.base import Infeasible
 from planner.model import ModelSpec
-from planner.problem.survival import Survival, least_slots_per_gpu
+from planner.problem.survival import Survival, least_slots_per_gpu, least_slots_replaced
 from planner.topology import Topology
 
 LARGEST_NAMED_EP = 512  # EP sizes beyond this are not worth naming in a message
@@ -54,16 +54,19 @@ def _dividing_gpus(slots: int, experts: int) -> list[int]:
     return [size for size in sizes if slots % size == 0 and slots <= size * experts]
 
 
-def least_redundant(model: ModelSpec, topology: Topology, survive: Survival | None) -> int:
+def least_redundant(
+    model: ModelSpec, topology: Topology, survive: Survival | None, *, replaced: bool = False
+) -> int:
     """The fewest redundant experts with which slots divide over the GPUs and the losses can be survived.
 
-    Infeasible where no number does.
+    `replaced`: by an engine that places experts anew after a loss. Infeasible where no number does.
     """
     gpus = topology.gpu_count
     least = -model.experts % gpus
     if survive is None:
         return least
-    slots_per_gpu = least_slots_per_gpu(survive, model.experts, topology.node_G)
+    least_slots = least_slots_replaced if replaced else least_slots_per_gpu
+    slots_per_gpu = least_slots(survive, model.experts, topology.node_G)
     return max(least, slots_per_gpu * gpus - model.experts)
 
 
