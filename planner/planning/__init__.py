@@ -2,7 +2,7 @@
 
 from planner.planning.answer import answer
 from planner.planning.diagnosis import Diagnosis, diagnose
-from planner.planning.evaluation import Anew, evaluate_engines, re_evaluate, re_split
+from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_evaluate, re_split
 from planner.planning.fabric_faults import sentence
 from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
@@ -16,6 +16,7 @@ from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
 from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
+from planner.planning.whole import step_of
 
 __all__ = [
     "GOOD_ENOUGH",
@@ -24,6 +25,7 @@ __all__ = [
     "FabricVerdict",
     "Fault",
     "Figures",
+    "Judged",
     "Pays",
     "PaysRow",
     "PlanRequest",
@@ -43,6 +45,7 @@ __all__ = [
     "evaluate_engines",
     "find_load",
     "find_topology",
+    "judged_anew",
     "make_plan",
     "pays",
     "problem_of_r",
@@ -50,6 +53,7 @@ __all__ = [
     "re_split",
     "sentence",
     "solve",
+    "step_of",
     "sweep",
     "workload_for",
     "would_serve",

@@ -37,8 +37,9 @@ class Narrower:
         within = self.error is not None and self.gain <= self.error
         doubt = f", within the model's error of {self.error:.0%}" if within else ""
         return (
-            f"{self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs is predicted to serve "
-            f"{self.gain:.1%} more tokens/s{doubt}: --ep {self.ep}, or `moeplan sweep` for all layouts"
+            f"WARNING: {self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs is predicted "
+            f"to serve {self.gain:.1%} more tokens/s{doubt}: "
+            f"--ep {self.ep}, or `moeplan sweep` for all layouts"
         )
 
 

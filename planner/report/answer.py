@@ -1,0 +1,94 @@
+"""A plan in five lines: what is planned, whether it fits, what it gains, what limits it, what to run next."""
+
+from pathlib import Path
+
+from planner.base import human_bytes, human_seconds
+from planner.bounds import PARTS
+from planner.cost import Cost, ledger
+from planner.engines import find_engine, judge_launch, map_formats, plugin_engines
+from planner.plan import Plan
+from planner.planning import step_of
+from planner.problem import Problem
+from planner.report.lines import joined, line
+from planner.report.verdict import nothing_wins, verdict
+
+
+def plan_answer(plan: Plan, written: Path | None) -> list[str]:
+    """`written`: the plan file, where there is one."""
+    problem, engine = plan.problem, plan.origin.engine
+    judged = plan.held_out or plan.fitted
+    return [
+        question_line("Plan", problem, engine),
+        fits_line(problem, engine),
+        line("Gain", *verdict(plan)),
+        limit_line(problem, judged, engine, f"{max(plan.gap_seconds_share, 0):.1%} above the bound"),
+        line("Next", *_next(plan, written)),
+    ]
+
+
+def question_line(label: str, problem: Problem, engine: str | None) -> str:
+    """The model by its whole name where there is room, else without its owner."""
+    name, machine = problem.model.name, problem.topology.name
+    size = f"EP{problem.gpus}, R = {problem.redundant}"
+    told = (size, engine or "no engine", problem.workload.phase)
+    offers = [
+        offer
+        for model in (name, name.split("/")[-1])
+        for offer in joined((f"{model} on {machine}", *told), least=2)
+    ]
+    return line(label, *offers)
+
+
+def fits_line(problem: Problem, engine: str | None) -> str:
+    """What the GPU that keeps least has left for the KV cache."""
+    found = ledger(problem, engine)
+    if found.kv_left_bytes <= 0:
+        missing = human_bytes(-found.kv_left_bytes)
+        return line("Fits", f"NO: a GPU has {missing} less than weights and buffers take; no KV cache fits")
+    assumed = any(one.basis.startswith("assumed") for one in found.lines)
+    left = f"yes, {human_bytes(found.kv_left_bytes)} of a GPU left for the KV cache"
+    return line("Fits", f"{left} (other weights or buffers are assumed)" if assumed else left, left)
+
+
+def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -> str:
+    """The part of the step that takes longest, the busiest resource, and how far it is to go (`ends`)."""
+    seconds = {part: float(getattr(judged, f"{part}_seconds_L").sum()) for part in PARTS}
+    part = max(PARTS, key=lambda name: seconds[name])
+    step = step_of(problem, judged, engine)
+    share = f"{seconds[part] / step.total_seconds:.0%} of {human_seconds(step.total_seconds)} a step"
+    head, short = f"{part}: {share} ({step.error_text})", f"{part}: {share}"
+    link = f"busiest link {judged.bottleneck}"
+    return line("Limit", *joined([head, *ends, link], least=1 + len(ends)), *joined([short, *ends]))
+
+
+def _next(plan: Plan, written: Path | None) -> list[str]:
+    """The command that brings the answer closest to serving."""
+    problem, engine = plan.problem, plan.origin.engine
+    asked = f"--model {problem.model.name} --topology {problem.topology.name}"
+    if len(problem.load.unmeasured_layer_ids) == len(problem.load.layer_ids):
+        server = f"--engine {engine}" if engine in ("sglang", "vllm") else "--engine sglang"
+        command = f"moeplan record --server URL {server} --model {problem.model.name} --text FILE -o load.npz"
+        return [f"the load is assumed: {command}", command, "moeplan record --help: the load is assumed"]
+    if nothing_wins(plan):
+        return [f"moeplan sweep {asked}", "moeplan sweep: other layouts of the same GPUs"]
+    if engine is None:
+        return [f"moeplan emit {written or 'plan.json'} --engine ENGINE -o out (moeplan engine list)"]
+    if judge_launch(engine, problem).refused:
+        return [
+            f"moeplan engine show {engine} {asked}",
+            f"moeplan engine show {engine}: its launch would not stand",
+        ]
+    return _emit(problem, engine, written)
+
+
+def _emit(problem: Problem, engine: str, written: Path | None) -> list[str]:
+    command = f"moeplan emit {written or 'plan.json'} --engine {engine}"
+    if engine in plugin_engines():
+        command += " --plugin"
+    elif engine in map_formats() and not find_engine(engine).reads_map(problem.model):
+        return [
+            f"{command} --flags-only -o out (it reads no map of this model)",
+            f"{command} --flags-only -o out",
+        ]
+    done = f"{command} -o out"
+    return [done] if written else [f"solve with -o plan.json, then {done}", done]
