@@ -52,6 +52,7 @@ class Row:
     step_seconds: float
     pause_seconds: float
     max_over_mean: float
+    cross_node_share: float  # of assignments
     tokens_per_rank: int
     tokens_per_s: float  # of all GPUs
     memory_bytes: float  # of replicas and buffers, beyond one slot for each expert
@@ -146,6 +147,7 @@ def _row(question: Question, found: Alternative) -> Row:
         step,
         found.pause_seconds,
         found.mean(lambda _, piece: piece.cost.max_over_mean),
+        found.mean(lambda _, piece: piece.cost.cross_node_share),
         problem.workload.tokens_per_rank,
         tokens / (step + found.pause_seconds),
         (problem.slots_per_gpu - fewest) * problem.slot_bytes + found.buffer_bytes,
