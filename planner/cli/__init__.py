@@ -17,6 +17,7 @@ from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
 from planner.cli.solve import solve
+from planner.cli.sweep import sweep
 from planner.cli.topology import topology
 from planner.cli.validate import validate
 
@@ -37,7 +38,7 @@ def main() -> None:
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, evaluate, emit, check, convert, validate),
+    *(solve, sweep, evaluate, emit, check, convert, validate),
     *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:

@@ -96,7 +96,7 @@ step_options = options(
         help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]",
     ),
 )
-request_options = options(
+length_options = options(
     option(
         "--context",
         type=int,
@@ -105,6 +105,9 @@ request_options = options(
     ),
     option("--isl", type=int, help="Tokens of a request's prompt, in place of --context. [default: 1024]"),
     option("--osl", type=int, help="Tokens of a request's output. [default: 1024]"),
+)
+request_options = options(
+    length_options,
     option("--attention-tp", type=int, default=1, help="GPUs that share the attention of one request."),
 )
 transport_option = option(

@@ -42,14 +42,14 @@ def re_evaluate(
         load = find_load(load_files, problem.model, map_file, ranks)
         problem, notes = replace(problem, load=load), load.notes
     if engine_name:
-        problem = _under(find_engine(engine_name), problem)
+        problem = under(find_engine(engine_name), problem)
     if not load_files and value["load"].get("traced") and problem.workload.transport in TRACED_TRANSPORTS:
         counts = "the counts of its trace, not which experts tokens chose together"
         notes = (*notes, f"{plan_file} holds {counts}, {UNTRACED}")
     return problem, cost(problem, placement), notes
 
 
-def _under(engine: Engine, problem: Problem) -> Problem:
+def under(engine: Engine, problem: Problem) -> Problem:
     """The same question as the engine would run it."""
     phase, topology, model = problem.workload.phase, problem.topology, problem.model
     transport, dispatch_dtype = engine.transport(phase, topology, model), engine.dispatch_dtype(model)

@@ -7,32 +7,12 @@ from planner.engines import Engine, map_formats, stand_ins
 from planner.load import LoadProfile, read_load, shipped_load, uniform_load
 from planner.maps import read_slot_map
 from planner.model import ModelSpec
-from planner.planning.current import read_current
 from planner.planning.request import PlanRequest
 from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
-from planner.solvers import CurrentPlacement
 from planner.topology import Topology, read_topology
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
-
-
-def find_current(request: PlanRequest, model: ModelSpec, topology: Topology) -> CurrentPlacement | None:
-    """The placement that runs, where the question names one."""
-    if request.previous is None:
-        if request.most_moves is not None:
-            raise BadInput(
-                f"--max-moves {request.most_moves}: moves are counted from a placement that runs; "
-                "name it with --from PLAN"
-            )
-        return None
-    if request.survive or request.resplittable:
-        limit = "--survive" if request.survive else "--resplittable"
-        raise BadInput(
-            f"--from {request.previous}: a re-plan within few moves cannot promise {limit}; "
-            f"plan without --from, or leave {limit} out"
-        )
-    return read_current(request.previous, request.most_moves, model, topology.gpu_count, request.redundant)
 
 
 def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:

@@ -21,7 +21,7 @@ def shared_nics(machine: MachineCost) -> Iterator[Fault]:
             what = f"{len(nic.gpus)} GPUs share {nics}"
             cost = machine.loss(tuple(_own_nics(other) for other in machine.topology.nodes))
             remedy = "use every NIC of the host, or fewer GPUs of it"
-            yield Fault("shared-nics", where, what, cost, remedy)
+            yield Fault("shared-nics", where, what, cost.text, remedy, cost.lost_seconds)
             return
 
 
@@ -37,7 +37,7 @@ def nodes_differ(machine: MachineCost) -> Iterator[Fault]:
             what = f"its NICs carry {human_bandwidth(total)}, other hosts' {human_bandwidth(usual)}"
             cost = machine.loss_by(node, replace(node, nics=best.nics))
             remedy = "look for NICs that are down, missing or at a lower rate there"
-            yield Fault("nics-differ", where, what, cost, remedy)
+            yield Fault("nics-differ", where, what, cost.text, remedy, cost.lost_seconds)
         elif own_rails != mode(rails):
             what = f"its NICs are on rails {list(own_rails)}, others' on {list(mode(rails))}"
             yield Fault("rails-differ", where, what, "", "check the cabling and the NIC order")
@@ -57,7 +57,7 @@ def slow_pcie(machine: MachineCost) -> Iterator[Fault]:
             alike = (node.pcie.rates[rates.index(fastest)],) * len(rates)
             cost = machine.loss_by(node, replace(node, pcie=replace(node.pcie, rates=alike)))
             remedy = "reseat the card; check the slot's width and the BIOS link speed"
-            yield Fault("slow-pcie", where, what, cost, remedy)
+            yield Fault("slow-pcie", where, what, cost.text, remedy, cost.lost_seconds)
 
 
 def outside_nvlink(machine: MachineCost) -> Iterator[Fault]:
