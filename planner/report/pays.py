@@ -83,6 +83,8 @@ def pays_to_dict(found: Pays) -> dict[str, Any]:
 
 def _online_verdict(found: Pays) -> str:
     online, static = found.online, found.best_static
+    if not online.rearranged:
+        return f"online EPLB would come after the last window, and costs {_price(online)}"
     before = static.step_seconds / online.step_seconds * online.tokens_per_rank / static.tokens_per_rank - 1
     adds = f"adds {before:.1%}" if before >= 0 else f"is {-before:.1%} slower by itself"
     return f"online EPLB {adds} and costs {_price(online)}"
