@@ -13,6 +13,7 @@ from planner.planning import Pays, PaysRow
 from planner.report.tables import table_of
 
 WORTH_IT = 0.01
+LEAST_SHOWN = 0.0001
 
 
 def pays_report(found: Pays) -> RenderableType:
@@ -92,6 +93,8 @@ def _online_verdict(found: Pays) -> str:
 
 def _price(row: PaysRow) -> str:
     share = row.pause_seconds / row.step_seconds
+    if share < LEAST_SHOWN:
+        return f"less than {LEAST_SHOWN:.2%}"
     return f"{share:.2%}" if share < WORTH_IT else f"{share:.1%}"
 
 

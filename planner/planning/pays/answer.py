@@ -82,7 +82,7 @@ class Pays:
 
     @property
     def best_static(self) -> Row:
-        """What to load once: the first of these within WORTH_IT of the fastest, so replicas have to earn it."""
+        """What to load once: the first of these within WORTH_IT of the fastest: replicas have to earn it."""
         found = [self.rows[name] for name in LOADED_ONCE if name in self.rows]
         least = max(row.tokens_per_s for row in found) / (1 + WORTH_IT)
         return next(row for row in found if row.tokens_per_s >= least)
