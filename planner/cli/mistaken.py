@@ -59,11 +59,10 @@ class WhatItIs(NamedTuple):
 def explained(fault: str, arguments: Sequence[str]) -> str:
     """The fault, or where it is of a file that belongs elsewhere: what the file is, and where it belongs."""
     command = _command(arguments)
-    plain = -len(command.split())
+    later = set(_plain(arguments)[len(command.split()) + 1 :])
     for flag, text in _given(arguments):
-        first = AFTER_THE_FIRST.get(command) is None or plain <= 0
-        expected = FLAGS.get(flag) if flag else (COMMANDS if first else AFTER_THE_FIRST).get(command)
-        plain += not flag
+        of_command = AFTER_THE_FIRST if command in AFTER_THE_FIRST and text in later else COMMANDS
+        expected = FLAGS.get(flag) if flag else of_command.get(command)
         name = text.rsplit(":", maxsplit=1)[0] if flag == "--topology" and ":" in text else text
         if expected is None or name not in fault:
             continue
@@ -77,6 +76,12 @@ def explained(fault: str, arguments: Sequence[str]) -> str:
 def _command(arguments: Sequence[str]) -> str:
     words = [word for word in arguments[:2] if not word.startswith("-")]
     return next((name for name in (" ".join(words), *words[:1]) if name in COMMANDS), "")
+
+
+def _plain(arguments: Sequence[str]) -> list[str]:
+    """The words that are neither flags nor what a flag takes; of flags without a value only --json is asked."""
+    pairs = zip(("", *arguments), arguments, strict=False)
+    return [word for before, word in pairs if word[:1] != "-" and (before[:1] != "-" or before == "--json")]
 
 
 def _given(arguments: Sequence[str]) -> Iterable[tuple[str, str]]:
