@@ -79,7 +79,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _plain(arguments: Sequence[str]) -> list[str]:
-    """The words that are neither flags nor what a flag takes; of flags without a value only --json is asked."""
+    """The words that are neither flags nor what a flag takes; --json takes nothing."""
     pairs = zip(("", *arguments), arguments, strict=False)
     return [word for before, word in pairs if word[:1] != "-" and (before[:1] != "-" or before == "--json")]
 
