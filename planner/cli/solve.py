@@ -135,7 +135,7 @@ worker_options = options(
         "--ray",
         metavar="ADDRESS",
         help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. "
-        "Needs the extra 'ray'.",
+        "Needs ray: pip install 'ray[client]'.",
     ),
 )
 

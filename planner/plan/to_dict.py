@@ -19,6 +19,7 @@ from planner.plan.resize import Resize
 from planner.problem import Problem
 
 SCHEMA = "moeplan/plan/1"
+SAID_OR_LEFT_OUT = ("quant_method", "facts_of", "body")  # facts of a model that are empty for many
 CURVE_FIGURES = (
     "redundant",
     "slots_per_gpu",
@@ -60,13 +61,13 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """The model's facts; how it is quantised only where that is not the usual way of its dtype, and its body
-    where it is known.
+    """The model's facts; how it is quantised, whose facts they are and its body only where that is
+    said.
     """
     facts = {key: plain(value) for key, value in asdict(replace(model, body=None)).items()}
     if model.body is not None:
         facts["body"] = body_to_dict(model.body)
-    return {key: value for key, value in facts.items() if key not in ("quant_method", "body") or value}
+    return {key: value for key, value in facts.items() if key not in SAID_OR_LEFT_OUT or value}
 
 
 def predicted_to_dict(plan: Plan) -> dict[str, Any]:

@@ -85,6 +85,8 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
 
 def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     """Look everything up, solve and judge."""
+    if progress:
+        progress(0.0, "reading model, machine and load")
     asked = resolve(request)
     workforce = Workforce(request.workers, request.ray)
     search = Search(request.method, request.seed, request.budget_seconds, progress, request.prove, workforce)
@@ -93,7 +95,8 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
-        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, search, held_out)
+        trying = replace(search, progress=_in_step("curve over R", progress))
+        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, trying, held_out)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
@@ -102,12 +105,18 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     if current is not None:
         of_losses += resize_notes(request.engine, current.resize)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_losses, *of_memory))
+    search = replace(search, progress=_in_step("searching layers", progress))
     plan = make_plan(problem_of, redundant, search, origin, held_out, current)
     if current is not None:
         return plan
     alone = replace(request, model=asked.model, load_files=asked.load, map_file=None, ep=None, gpu_speed=None)
     alone = replace(alone, without=None)
     return with_narrower(plan, lambda group: resolve(replace(alone, topology=group)))
+
+
+def _in_step(name: str, progress: Progress | None) -> Progress | None:
+    """Progress that names the step it is of."""
+    return (lambda share, text: progress(share, f"{name}, {text}")) if progress else None
 
 
 def _provenance(

@@ -42,9 +42,10 @@ def problem_of_r(
 
     `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
     """
+    ep_sizes = topology.ep_sizes()
 
     def problem_of(redundant: int) -> Problem:
-        slots_per_gpu = check_slots(model, topology.gpu_count, redundant)
+        slots_per_gpu = check_slots(model, topology.gpu_count, redundant, ep_sizes)
         return Problem(topology, model, load, workload, slots_per_gpu, **limits)
 
     return problem_of
@@ -82,6 +83,8 @@ def make_plan(
         *_rule_notes(problem, placement),
         *((proof.stopped,) if proof.stopped else ()),
     )
+    if search.progress:
+        search.progress(1.0, "judging")
     return judged(
         problem,
         placement,
