@@ -43,7 +43,5 @@ def group_sizes(gpus_of_nodes: tuple[int, ...], shared: int) -> list[Violation]:
 
 def _heads(kind: Attention) -> Iterator[tuple[int, str]]:
     yield kind.heads, "attention"
-    if kind.kind == "grouped" and kind.kv_heads:
-        yield kind.kv_heads, "key and value"
-    elif kind.kv_heads:
-        yield kind.kv_heads, "key"
+    if kind.kv_heads:
+        yield kind.kv_heads, "key" if kind.kind == "delta" else "key and value"
