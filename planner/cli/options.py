@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
+from planner.cli.completion import COMPLETED
 
 Decorator = Callable[[Any], Any]
 
@@ -14,9 +15,11 @@ FILE = click.Path(path_type=Path)
 
 
 def option(*names: str, **settings: Any) -> Decorator:
-    """As click's, and `--help` shows the default where there is one."""
+    """As click's; `--help` shows the default where there is one, and a shell completes what has names."""
     if "default" in settings:
         settings.setdefault("show_default", True)
+    if names[0] in COMPLETED:
+        settings.setdefault("shell_complete", COMPLETED[names[0]])
     return click.option(*names, **settings)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from planner.cli.completion import complete_topology
 from planner.cli.console import say
 from planner.cli.options import FILE, json_option, option, step_options
 
@@ -28,7 +29,7 @@ def topology_list(as_json: bool) -> None:
 
 
 @topology.command("show")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
 @json_option
 def topology_show(name: str, as_json: bool) -> None:
     """Draw a machine; print its tiers, bisection bandwidth and oversubscription.
@@ -43,7 +44,7 @@ def topology_show(name: str, as_json: bool) -> None:
 
 
 @topology.command("check")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
 @click.argument("logs", metavar="[LOG...]", nargs=-1, type=FILE)
 @option("--model", "model_name", default="mixtral", help="Model whose step the costs are predicted for.")
 @step_options

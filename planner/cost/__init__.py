@@ -18,6 +18,7 @@ from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -27,6 +28,7 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
+    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -62,6 +64,7 @@ __all__ = [
     "messages_GG",
     "objective_seconds_L",
     "perfect_balance",
+    "refilled",
     "remote_places_L",
     "units",
     "windows_of",

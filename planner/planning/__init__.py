@@ -2,7 +2,7 @@
 
 from planner.planning.answer import answer
 from planner.planning.diagnosis import Diagnosis, diagnose
-from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
+from planner.planning.evaluation import Anew, evaluate_engines, re_evaluate, re_split
 from planner.planning.fabric_faults import sentence
 from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
@@ -19,6 +19,7 @@ from planner.planning.verbs import evaluate, solve
 
 __all__ = [
     "GOOD_ENOUGH",
+    "Anew",
     "Diagnosis",
     "FabricVerdict",
     "Fault",

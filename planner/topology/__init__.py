@@ -7,6 +7,7 @@ from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
 from planner.topology.gpu_models import gpu_model
 from planner.topology.gpu_speeds import read_speeds
+from planner.topology.named_gpus import ranks_named
 from planner.topology.nodes import LARGEST_NODE_GPUS, LARGEST_NODE_NICS, Nic, Node
 from planner.topology.nvlink import Island, NvLink, PairLink
 from planner.topology.pcie import Pcie, PcieSwitch
@@ -45,6 +46,7 @@ __all__ = [
     "gpu_model",
     "kept_comparisons",
     "planned_seats",
+    "ranks_named",
     "read_speeds",
     "read_topology",
     "recorded_seats",
