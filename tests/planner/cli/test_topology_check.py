@@ -91,6 +91,8 @@ def test_a_log_that_does_not_fit_is_refused(log: Path) -> None:
     other.write_text("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-4000-8000-000000000000)\n")
     none = run("topology", "check", "hgx-h100:1", other)
     assert (none.exit_code, "is no benchmark" in none.stderr) == (2, True)
+    alone = run("topology", "check", "--phase", "prefill", log)
+    assert (alone.exit_code, "not a topology; moeplan import" in alone.stderr) == (2, True)
 
 
 def test_a_log_of_other_gpus_is_said(log: Path) -> None:
