@@ -1,6 +1,6 @@
 """Problems: the question a solver is asked, and the judge of every answer."""
 
-from planner.problem.exposure import Alone, Exposure, exposure
+from planner.problem.exposure import Exposure, exposure
 from planner.problem.islands import island_LG, islands_L
 from planner.problem.layers import blocks_of, layers_of
 from planner.problem.objective import Objective, parse_objective
@@ -15,7 +15,6 @@ __all__ = [
     "OUTPUT_TOKENS",
     "PROMPT_TOKENS",
     "TRANSPORTS",
-    "Alone",
     "Exposure",
     "Objective",
     "Problem",
