@@ -75,6 +75,8 @@ class Found:
 
 def _compared(topology: Topology, measured: MeasureFacts) -> Comparison | None:
     """None where it cannot be: the warnings of the machine say why it was not used."""
+    if measured.kind == "torch-gloo":
+        return None  # between CPU processes, which GPUs do not go through
     try:
         return against_stated(topology, all_to_all_of(topology, measured))
     except BadInput:
