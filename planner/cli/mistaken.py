@@ -33,6 +33,7 @@ COMMANDS = {
     "topology show": ("topology",),
     "topology check": ("topology",),
 }
+AFTER_THE_FIRST = {"topology check": ("text", "measurement")}  # benchmarks behind the machine
 ARTICLES = {
     "topology": "a topology",
     "load": "a load",
@@ -58,8 +59,10 @@ class WhatItIs(NamedTuple):
 def explained(fault: str, arguments: Sequence[str]) -> str:
     """The fault, or where it is of a file that belongs elsewhere: what the file is, and where it belongs."""
     command = _command(arguments)
+    later = set(_plain(arguments)[len(command.split()) + 1 :])
     for flag, text in _given(arguments):
-        expected = FLAGS.get(flag) if flag else COMMANDS.get(command)
+        of_command = AFTER_THE_FIRST if command in AFTER_THE_FIRST and text in later else COMMANDS
+        expected = FLAGS.get(flag) if flag else of_command.get(command)
         name = text.rsplit(":", maxsplit=1)[0] if flag == "--topology" and ":" in text else text
         if expected is None or name not in fault:
             continue
@@ -73,6 +76,12 @@ def explained(fault: str, arguments: Sequence[str]) -> str:
 def _command(arguments: Sequence[str]) -> str:
     words = [word for word in arguments[:2] if not word.startswith("-")]
     return next((name for name in (" ".join(words), *words[:1]) if name in COMMANDS), "")
+
+
+def _plain(arguments: Sequence[str]) -> list[str]:
+    """The words that are neither flags nor what a flag takes; --json takes nothing."""
+    pairs = zip(("", *arguments), arguments, strict=False)
+    return [word for before, word in pairs if word[:1] != "-" and (before[:1] != "-" or before == "--json")]
 
 
 def _given(arguments: Sequence[str]) -> Iterable[tuple[str, str]]:

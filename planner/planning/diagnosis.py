@@ -12,6 +12,7 @@ from planner.planning.node_faults import nodes_differ, outside_nvlink, reported,
 from planner.problem import Workload
 from planner.topology import AllToAll, Topology
 
+BY_DESIGN = ("oversubscribed", "shared-nics")  # what a fabric costs without being broken
 SLOW_DISPATCH = 1.0  # dispatch + combine longer than compute
 
 
@@ -33,8 +34,8 @@ def diagnose(
     seen = compared(topology, runs)
     measured = as_measured(topology, seen)
     machine = MachineCost(measured, model, workload)
-    verdict = judge_fabric(machine, topology, seen)
     found = [finding for rule in RULES for finding in rule(machine)]
+    verdict = judge_fabric(machine, topology, seen, [one for one in found if one.rule in BY_DESIGN])
     return Diagnosis(verdict, (*fabric_faults(verdict, measured), *found))
 
 

@@ -3,26 +3,25 @@
 from collections.abc import Iterator
 
 from planner.base import human_bandwidth
-from planner.planning.fabric_verdict import FabricVerdict, Reading
+from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.machine_cost import Fault
 from planner.topology import ABOVE, Topology, unstated
 
 
 def sentence(verdict: FabricVerdict) -> str:
-    """The answer, in one line."""
+    """The answer, in one line: what it costs, and the largest part of that."""
     step = f"a {verdict.phase} step of {verdict.model.rpartition('/')[2]} (expert layers)"
     share, worst = _percent(verdict.whole.share), verdict.worst
-    if worst is None:
-        if verdict.domains == 1:
-            return f"Not measured. One NVLink domain: {step} crosses no network."
-        moving = f"dispatch and combine are {_percent(verdict.moving_share)} of it"
-        return f"Not measured. By stated rates a 1:1 fabric would save {share} of {step}; {moving}."
-    if verdict.good:
-        saves = f"a 1:1 fabric of the stated rate would save {share} of {step}"
-        return f"Good enough: {saves}. Measured: {what(worst)}"
-    if worst.loss.lost_seconds < 0.5 * verdict.whole.lost_seconds:
-        return f"The fabric costs {share} of {step}, by its oversubscription. Measured: {what(worst)}"
-    return f"The fabric costs {share} of {step}: {what(worst)}"
+    if worst is None and verdict.domains == 1:
+        return f"Not measured. One NVLink domain: {step} crosses no network."
+    measured = f" Measured: {what(worst)}" if worst else " Nothing was measured."
+    if verdict.whole.share < GOOD_ENOUGH:
+        start = "Good enough" if worst else "Good enough if it keeps what is stated"
+        best = "a fabric of 1:1 at the stated rates"
+        return f"{start}: {best} would save {share} of {step}.{measured}"
+    if verdict.design is not None:
+        return f"The fabric costs {share} of {step}: {verdict.design.what}.{measured}"
+    return f"The fabric costs {share} of {step}: {what(worst) if worst else 'rates below the stated'}"
 
 
 def _percent(share: float) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from planner.planning.fabric_causes import causes
 from planner.planning.fabric_signs import Cause, Signs
-from planner.planning.machine_cost import MachineCost, Mended
+from planner.planning.machine_cost import Fault, MachineCost, Mended
+from planner.planning.node_faults import own_nics
 from planner.topology import (
     ABOVE,
     AllToAll,
@@ -42,19 +43,32 @@ class Reading:
 
 @dataclass(frozen=True)
 class FabricVerdict:
-    """What the links do, and what a step would gain from a fabric of 1:1 at the stated rates."""
+    """What the links do, and what a step would gain from the best fabric of this kind.
+
+    That is one at the stated rates, of 1:1, with a NIC for every GPU that shares one. `by_design` are the
+    faults of the others, which no benchmark has to show.
+    """
 
     model: str
     phase: str
     readings: tuple[Reading, ...]
+    by_design: tuple[Fault, ...]
     whole: Mended
     moving_share: float  # dispatch and combine, of the step
     domains: int
 
     @property
     def good(self) -> bool | None:
-        """None where nothing was measured."""
-        return None if not self.readings else self.whole.share < GOOD_ENOUGH
+        """None where nothing was measured and nothing stands against it by design."""
+        enough = self.whole.share < GOOD_ENOUGH
+        return enough if self.readings or not enough else None
+
+    @property
+    def design(self) -> Fault | None:
+        """What costs more by design than all that was measured; None where that costs more."""
+        measured = self.worst.loss.lost_seconds if self.worst else 0.0
+        most = max(self.by_design, key=lambda one: one.cost_seconds or 0.0, default=None)
+        return most if most is not None and (most.cost_seconds or 0.0) > measured else None
 
     @property
     def worst(self) -> Reading | None:
@@ -83,9 +97,11 @@ def as_measured(topology: Topology, seen: Sequence[Comparison]) -> Topology:
     return topology
 
 
-def judge_fabric(machine: MachineCost, before: Topology, seen: Sequence[Comparison]) -> FabricVerdict:
+def judge_fabric(
+    machine: MachineCost, before: Topology, seen: Sequence[Comparison], by_design: Sequence[Fault]
+) -> FabricVerdict:
     """The machine as measured; `before` is it without these benchmarks."""
-    stated = as_stated(before)
+    best = tuple(map(own_nics, as_stated(before).nodes))
     rails = next((one.share for one in seen if one.run and one.run.scope == "rail"), None)
     peer_bytes = machine.peer_bytes()
     readings = tuple(
@@ -104,7 +120,8 @@ def judge_fabric(machine: MachineCost, before: Topology, seen: Sequence[Comparis
         machine.model.name,
         machine.workload.phase,
         readings,
-        machine.loss(stated.nodes, fabric),
+        tuple(by_design),
+        machine.loss(best, fabric),
         moving,
         before.domain_count,
     )

@@ -22,9 +22,12 @@ def check_report(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> RenderableT
 def verdict_lines(verdict: FabricVerdict) -> list[str]:
     """The answer; then, where something departs, what else it may be, how to tell, what to do."""
     lines, worst = [sentence(verdict)], verdict.worst
+    if verdict.design is not None:
+        lines += [f"To do: {verdict.design.remedy}"]
     if worst is None:
-        how = "nccl-tests: moeplan topology check MACHINE alltoall.log; or moeplan probe --measure"
-        return lines if verdict.domains == 1 else [*lines, f"Measure it: {how}"]
+        how = "run nccl-tests' alltoall_perf, then: moeplan topology check MACHINE alltoall.log"
+        moving = f"Dispatch and combine are {100 * verdict.moving_share:.0f} % of the step"
+        return lines if verdict.domains == 1 else [*lines, f"{moving}. To measure: {how}"]
     if worst.causes:
         likeliest, *others = worst.causes
         lines += [f"To be sure: {likeliest.test}", f"To do: {likeliest.remedy}"]
@@ -68,6 +71,7 @@ def check_to_dict(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> dict[str, 
             "cost_share": verdict.whole.share,
             "cost_seconds": verdict.whole.lost_seconds,
             "step_seconds": verdict.whole.seconds,
+            "by_design": verdict.design and verdict.design.what,
             "dispatch_and_combine_share": verdict.moving_share,
             "readings": [_reading(one) for one in verdict.readings],
         },

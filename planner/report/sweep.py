@@ -13,6 +13,12 @@ from planner.planning import Ranked, Standing, Sweep
 from planner.report.sweep_answer import answer_lines, figures_of
 from planner.report.tables import FOLDED, table_of
 
+MARKS = {"~": "ties with the first", ">": "slower than --tpot", "!": "no engine serves it"}
+NARROW: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False}
+HEADS = (
+    "GB: left on a GPU; reqs: requests at full context in a group; NICs/2: tokens/s with every NIC at half; "
+    "F: lost GPUs of a group that leave every expert; eng: engines that serve; aTP: GPUs of one request."
+)
 SHOWN = 20  # rows of a table; JSON has all
 CHOICES: dict[str, Callable[[Ranked], object]] = {  # shown where they differ
     "machine": lambda one: one.row.point.machine,
@@ -21,9 +27,9 @@ CHOICES: dict[str, Callable[[Ranked], object]] = {  # shown where they differ
         one.row.figures.tokens_per_rank if one.row.figures else one.row.point.tokens_per_rank
     ),
     "transport": lambda one: one.row.figures.transport if one.row.figures else one.row.point.transport,
-    "attn TP": lambda one: one.row.point.attention_tp,
+    "aTP": lambda one: one.row.point.attention_tp,
 }
-WORDS = ("machine", "engine", "transport", "layout", "limited by", "", "does not serve or fit because")
+WORDS = ("machine", "engine", "transport", "layout", "limited by", "does not fit because")
 
 
 def sweep_report(found: Sweep) -> RenderableType:
@@ -41,6 +47,7 @@ def _basis(found: Sweep) -> list[str]:
     return [
         f"{found.model.name}; load: {found.load.source}; figures on {side} load, placed by a fast method.",
         *(f"Step: {text}." for text in sorted(steps)),
+        HEADS,
         "Groups of a machine are alike and have it to themselves; the slowest counts where they differ.",
         *(f"Note: {note}" for note in found.notes),
     ]
@@ -50,28 +57,28 @@ def _tables(found: Sweep, phase: str) -> list[RenderableType]:
     rows = found.phases[phase]
     fitting = [one for one in rows if one.row.figures is not None]
     refused = [one for one in rows if one.row.figures is None]
-    parts: list[RenderableType] = [_fitting(found, phase, fitting)] if fitting else []
+    parts: list[RenderableType] = [_fitting(phase, fitting)] if fitting else []
     return [*parts, *([_refused(phase, refused)] if refused else [])]
 
 
-def _fitting(found: Sweep, phase: str, rows: list[Ranked]) -> Table:
+def _fitting(phase: str, rows: list[Ranked]) -> Table:
     differing = {name: of for name, of in CHOICES.items() if len({of(one) for one in rows}) > 1}
-    names = ("", "layout", *differing, "R", "tokens/s/GPU", "step", "GB left", "requests", "limited by")
-    names += ("NICs halved", "survives", "engines")
+    names = ("layout", *differing, "R", "tok/s/GPU", "step", "GB", "reqs", "limited by", "NICs/2", "F", "eng")
     cells = [
-        (_mark(one), one.row.point.layout, *(str(of(one)) for of in differing.values()), *_cells(one))
+        (one.row.point.layout, *(str(of(one)) for of in differing.values()), *_cells(one))
         for one in rows[:SHOWN]
     ]
     more = f", {len(rows) - SHOWN} more in --json" if len(rows) > SHOWN else ""
-    slow = f"; slow: over --tpot {human_seconds(found.tpot_seconds)}" if found.tpot_seconds else ""
-    title = f"{phase}, best first{more} (~: ties with the first{slow})"
-    return table_of(names, cells, words=WORDS, title=title, columns=FOLDED)
+    marks = dict.fromkeys(mark for one in rows[:SHOWN] if (mark := _mark(one)))
+    legend = "".join(f"; {mark} {MARKS[mark]}" for mark in marks)
+    title = f"{phase}, best first{more}{legend}"
+    return table_of(names, cells, words=WORDS, title=title, columns=FOLDED, **NARROW)
 
 
 def _mark(one: Ranked) -> str:
     if one.standing == Standing.MEETS:
         return "~" if one.tie else ""
-    return {Standing.SLOW: "slow", Standing.UNSERVED: "unserved"}[one.standing]
+    return {Standing.SLOW: ">", Standing.UNSERVED: "!"}[one.standing]
 
 
 def _cells(one: Ranked) -> tuple[str, ...]:
@@ -80,14 +87,14 @@ def _cells(one: Ranked) -> tuple[str, ...]:
     serving = sum(service.serves for service in figures.services)
     return (
         str(figures.redundant),
-        f"{figures.tokens_per_s_per_gpu:,.0f}",
+        f"{_mark(one)}{figures.tokens_per_s_per_gpu:,.0f}",
         human_seconds(figures.step.total_seconds),
         f"{figures.memory_left_bytes / 1e9:.1f}",
         "-" if figures.requests is None else f"{figures.requests:,}",
         figures.bottleneck,
         "-" if halved is None else f"{halved / figures.tokens_per_s_per_gpu - 1:+.0%}",
         str(figures.survives),
-        f"{serving} of {len(figures.services)}",
+        f"{serving}/{len(figures.services)}",
     )
 
 
@@ -98,8 +105,8 @@ def _refused(phase: str, rows: list[Ranked]) -> Table:
     cells = [
         (f"{machine}: {layout}" if len(machines) > 1 else layout, why) for machine, layout, why in reasons
     ]
-    names = ("layout", "does not serve or fit because")
-    return table_of(names, cells, words=WORDS, title=f"{phase}, does not fit", columns=FOLDED)
+    names = ("layout", "does not fit because")
+    return table_of(names, cells, words=WORDS, title=f"{phase}, does not fit", columns=FOLDED, **NARROW)
 
 
 def sweep_value(found: Sweep) -> dict[str, Any]:

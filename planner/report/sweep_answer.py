@@ -6,23 +6,42 @@ from planner.planning import Figures, Ranked, Standing, Sweep, SweepRow
 
 def answer_lines(found: Sweep, phase: str) -> list[str]:
     """At most five lines on one phase; the first is the answer."""
-    rows = found.phases[phase]
+    rows, apart = found.phases[phase], f"{phase}: " if len(found.phases) > 1 else ""
     fitting = [one for one in rows if one.row.figures is not None]
     if not fitting:
-        return [f"{phase}: no layout fits. {nearest(rows)}"]
-    best = fitting[0]
+        return [f"{apart}no layout fits. {nearest(rows)}"]
+    best = _nearest_to(fitting, found.tpot_seconds)
     figures = figures_of(best.row)
-    head = f"{named(best.row)}: {figures.tokens_per_s_per_gpu:,.0f} tokens/s a GPU, {_step(best.row)}"
+    head = f"{named(best.row)}: {figures.tokens_per_s_per_gpu:,.0f} tokens/s/GPU, {_step(best.row)}"
     head = {
-        Standing.MEETS: f"{phase}: {head}",
-        Standing.SLOW: f"{phase}: no layout is within --tpot {_tpot(found)}; nearest is {head}",
-        Standing.UNSERVED: f"{phase}: no engine serves what fits; the fastest is {head}",
+        Standing.MEETS: f"{apart}{head}",
+        Standing.SLOW: f"{apart}no layout is within --tpot {_tpot(found)}; nearest is {head}",
+        Standing.UNSERVED: f"{apart}no engine serves what fits; the fastest is {head}",
     }[best.standing]
     others = [*against(rows, best, wider=True), *against(rows, best, wider=False)]
-    lines = ["; ".join([head, *others[:1]]) + ".", _about(best.row, figures)]
-    lines += _ties(rows, figures)
-    lines.append(_served(figures))
-    return lines
+    lines = ["; ".join([head, *others[:1]]), _about(best.row, figures), *_ties(rows, figures)]
+    return [*lines, _served(figures), f"Next: {_command(found, best.row, figures)}"]
+
+
+def _nearest_to(fitting: list[Ranked], tpot_seconds: float | None) -> Ranked:
+    """The first row; where all are too slow the one whose step is shortest."""
+    slow = [one for one in fitting if one.standing == Standing.SLOW]
+    if fitting[0].standing != Standing.SLOW or tpot_seconds is None:
+        return fitting[0]
+    return min(slow, key=lambda one: figures_of(one.row).step.total_seconds)
+
+
+def _command(found: Sweep, row: SweepRow, figures: Figures) -> str:
+    """What makes the plan of a row."""
+    point = row.point
+    words = ["moeplan solve --model", found.asked_model, "--topology", point.machine, "--ep", str(point.ep)]
+    words += ["--redundant", str(figures.redundant)]
+    words += ["--engine", point.engine] if point.engine else []
+    words += ["--phase", point.phase] if point.phase != "decode" else []
+    words += ["--tokens-per-rank", str(point.tokens_per_rank)] if point.tokens_per_rank else []
+    words += ["--transport", point.transport] if point.transport else []
+    words += ["--attention-tp", str(point.attention_tp)] if point.attention_tp > 1 else []
+    return " ".join(words)
 
 
 def figures_of(row: SweepRow) -> Figures:
@@ -77,7 +96,8 @@ def _beside(other: Ranked, best: Figures, *, wider: bool) -> str:
 
 def _about(row: SweepRow, figures: Figures) -> str:
     left = human_bytes(figures.memory_left_bytes)
-    said = [f"limited by {figures.bottleneck}", f"{left} of a GPU left"]
+    said = [f"{row.point.machine}, {figures.tokens_per_rank} tokens a GPU: limited by {figures.bottleneck}"]
+    said.append(f"{left} of a GPU left")
     if figures.requests is not None:
         said.append(f"{figures.requests:,} requests a group fit")
     if figures.nics_halved is not None:

@@ -36,6 +36,7 @@ POINT_SECONDS = 0.3  # about, in one process
 class Sweep:
     """The rows of each phase as they rank, and what they rest on."""
 
+    asked_model: str  # as it was named
     model: ModelSpec
     load: LoadProfile
     held_out: bool
@@ -73,7 +74,8 @@ def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
     }
     held_out = load.windows > 1 and base.held_out > 0
     told = (*notes, *load.notes, *model_notes(model))
-    return Sweep(model, load, held_out, phases, asked.tpot_seconds, told)
+    named = asked.base.model if isinstance(asked.base.model, str) else model.name
+    return Sweep(named, model, load, held_out, phases, asked.tpot_seconds, told)
 
 
 def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan:

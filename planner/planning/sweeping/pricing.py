@@ -119,7 +119,7 @@ def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfil
         replica_rule=problem.replica_rule,
         step=step,
         max_over_mean=priced.max_over_mean,
-        bottleneck=_bottleneck(step, priced.bottleneck),
+        bottleneck=_bottleneck(step, _tier(problem, priced.bottleneck)),
         memory_left_bytes=memory.kv_left_bytes,
         requests=getattr(memory, "requests", None),
         nics_halved=tokens_on(group.nics_halved),
@@ -129,7 +129,12 @@ def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfil
     )
 
 
-def _bottleneck(step: Step, resource: str) -> str:
-    """The part that takes longest, and of dispatch and combine the resource that they wait for."""
+def _bottleneck(step: Step, tier: str) -> str:
+    """The part that takes longest, and of dispatch and combine the kind of link that they wait for."""
     part = max(step.seconds, key=lambda name: step.seconds[name])
-    return f"{part}: {resource}" if part in ("dispatch", "combine") else part
+    return f"{part}: {tier}" if tier and part in ("dispatch", "combine") else part
+
+
+def _tier(problem: Problem, name: str) -> str:
+    """That of a resource; empty where dispatch waits for none."""
+    return next((one.tier for one in problem.topology.resources if one.name == name), "")

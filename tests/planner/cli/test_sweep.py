@@ -18,8 +18,8 @@ def test_the_first_line_is_the_answer_and_json_has_the_rows() -> None:
     first = value["phases"]["decode"][0]
     layout = f"{first['groups']} x EP{first['ep']}" if first["groups"] > 1 else f"EP{first['ep']}"
     line = said.stdout.splitlines()[0]
-    assert line.startswith(f"decode: {layout}, R = {first['redundant']}: ")
-    assert f"{first['tokens_per_s_per_gpu']:,.0f} tokens/s a GPU" in line
+    assert line.startswith(f"{layout}, R = {first['redundant']}: ")
+    assert f"{first['tokens_per_s_per_gpu']:,.0f} tokens/s/GPU" in line
     assert value["answers"]["decode"] in said.stdout.replace("\n", " ")
 
 
@@ -32,7 +32,7 @@ def test_both_phases_are_ranked_apart() -> None:
 def test_where_nothing_fits_the_exit_code_is_2_and_the_first_line_says_what_is_missing() -> None:
     said = run("sweep", "--model", "deepseek-v3", "--topology", "hgx-h100:1", "--redundant", "0")
     assert said.exit_code == 2
-    assert said.stdout.startswith("decode: no layout fits. Nearest is EP8: ")
+    assert said.stdout.startswith("no layout fits. Nearest is EP8: ")
     assert said.stderr.strip() == "moeplan: no layout fits in decode"
 
 

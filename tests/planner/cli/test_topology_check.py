@@ -69,6 +69,10 @@ def test_an_import_says_what_its_log_contradicts(log: Path, tmp_path: Path) -> N
     ]
     paste.write_text("\t".join(["", *gpus, "NIC0", "CPU Affinity", "NUMA Affinity"]) + "\n" + "\n".join(rows))
     file = tmp_path / "cluster.json"
+    alone = run("import", paste, log, "--gpu", "H100").stdout.splitlines()
+    assert (
+        alone[1] == "Measured 3 GB/s a GPU to other hosts; nothing is stated to compare it with: give --nic"
+    )
     result = run("import", paste, log, "--gpu", "H100", "--nic", "3200G", "-o", file)
     assert result.exit_code == 0, result.output
     first, second, *_ = result.stdout.splitlines()
@@ -91,6 +95,8 @@ def test_a_log_that_does_not_fit_is_refused(log: Path) -> None:
     other.write_text("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-4000-8000-000000000000)\n")
     none = run("topology", "check", "hgx-h100:1", other)
     assert (none.exit_code, "is no benchmark" in none.stderr) == (2, True)
+    alone = run("topology", "check", "--phase", "prefill", log)
+    assert (alone.exit_code, "not a topology; moeplan import" in alone.stderr) == (2, True)
 
 
 def test_a_log_of_other_gpus_is_said(log: Path) -> None:

@@ -87,10 +87,41 @@ def test_a_rate_kept_in_the_topology_is_judged_without_the_log() -> None:
 
 
 def test_nothing_measured_is_said() -> None:
-    """Neither good nor bad."""
+    """Neither good nor bad, but for what is bad by design: two GPUs on a NIC, uplinks of 4:1."""
     found = checked(TWO)
     assert found.verdict.good is None
-    assert sentence(found.verdict).startswith("Not measured.")
+    assert sentence(found.verdict).startswith("Good enough if it keeps what is stated: ")
+    shared = checked(read_topology("gcp-a3-high:4"))
+    assert shared.verdict.good is False
+    assert "2 GPUs share 1 NIC of 25 GB/s. Nothing was measured." in sentence(shared.verdict)
+    tight = replace(TWO, fabric=Fabric("leaf-spine", Evidence("read", "subnet"), 1, 4.0))
+    assert "uplinks carry 1/4" in sentence(checked(tight).verdict)
+
+
+def test_a_design_that_costs_more_than_the_fault_comes_first() -> None:
+    """Uplinks of 4:1 that carry what they can: the benchmark finds nothing, the machine is slow."""
+    tight = replace(TWO, fabric=Fabric("leaf-spine", Evidence("read", "subnet"), 1, 4.0))
+    found = checked(tight, run(11.5))
+    assert found.verdict.worst is not None
+    assert (found.verdict.worst.seen.tier, found.verdict.worst.causes) == ("leaf", ())
+    assert "uplinks carry 1/4" in sentence(found.verdict)
+    assert names(checked(tight, run(3.0)))[0] == "GPUDirect or RDMA off?"
+    assert names(checked(tight, run(8.3)))[0] == "uplinks nearer 6:1 than 4:1?"
+
+
+def test_machines_of_every_kind_have_a_verdict() -> None:
+    """A finite share, and a sentence."""
+    for name in (
+        "dgx-1v:2",
+        "gb200-nvl72",
+        "l40s-pcie",
+        "azure-nc96ads-a100-v4:2",
+        "aws-p5:2",
+        "azure-ndv2:2",
+    ):
+        verdict = diagnose(read_topology(name), find_model("olmoe"), Workload()).verdict
+        assert 0 <= verdict.whole.share < 1
+        assert sentence(verdict)
 
 
 def test_a_measured_rate_that_nothing_was_stated_of_cannot_be_compared() -> None:
