@@ -23,8 +23,8 @@ class Placed:
     of expert layers at the step: points that share these share what was found.
     """
 
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+    def __init__(self, topology: Topology, search: Search = SEARCH) -> None:
+        self.topology, self.search = topology, search
         fabric, leaves = topology.fabric, topology.node_count > 1
         thin = leaves and max(fabric.oversubscription, fabric.pod_oversubscription) > 1
         self.nics_halved = with_nics_at(topology, 0.5) if leaves else None
@@ -38,7 +38,7 @@ class Placed:
         if key not in self._placements:
             own = engine is not None and not follows_a_plan(engine, problem.model)
             default = default_placement(engine, problem)
-            self._placements[key] = default if own else quick_placement(problem, SEARCH, engine)
+            self._placements[key] = default if own else quick_placement(problem, self.search, engine)
         return self._placements[key]
 
     def fitted(self, problem: Problem, engine: str | None) -> Cost:

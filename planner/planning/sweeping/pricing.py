@@ -15,6 +15,7 @@ from planner.planning.sweeping.row import Figures, Row
 from planner.planning.sweeping.services import services
 from planner.planning.whole import Step, step_of
 from planner.problem import Problem
+from planner.solvers import Search
 from planner.topology import Topology
 
 MOST_REDUNDANT_POINTS = 6  # of the curve over R, each of which is placed anew
@@ -26,11 +27,12 @@ class Job:
 
     base: PlanRequest
     layout: Layout
+    search: Search = SEARCH
 
 
 def priced(job: Job) -> list[Row]:
     """The rows of a layout's points, in their order."""
-    groups = [Placed(group) for group in job.layout.groups]
+    groups = [Placed(group, job.search) for group in job.layout.groups]
     rows = []
     for point in job.layout.points:
         found = [_row(job.base, point, group) for group in groups]
@@ -96,6 +98,7 @@ def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfil
         full_fabric=tokens_on(group.full_fabric),
         survives=int(placement.replicas_LE(problem.model.experts).min()) - 1,
         services=services(problem, point.engine),
+        method=group.search.method,
     )
 
 
