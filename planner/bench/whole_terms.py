@@ -6,7 +6,7 @@ from math import floor
 import numpy as np
 
 from planner.bench.whole_rows import MACHINES, Row
-from planner.cost import MoeSeconds, Serving, cost, moe_seconds, step_terms, ttft_terms
+from planner.cost import MoeSeconds, Asked, cost, moe_seconds, step_terms, ttft_terms
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, Workload
@@ -39,12 +39,12 @@ def measured(row: Row) -> Measured:
         (first + (second - first) * (per_rank - near)) * len(row.model.moe_layer_ids)
         for first, second in zip(_moe(here), _moe(beyond), strict=True)
     ]
-    asked = _serving(row)
+    asked = _asked(row)
     return Measured(row, step_terms(here, asked, MoeSeconds(*moe)), ttft_terms(here, asked))
 
 
-def _serving(row: Row) -> Serving:
-    return Serving(
+def _asked(row: Row) -> Asked:
+    return Asked(
         model=replace(row.model, draft_layer_ids=()),
         attention_tp=row.attention_tp,
         groups=row.groups,

@@ -18,6 +18,7 @@ from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -26,10 +27,10 @@ from planner.cost.whole import (
     JUDGED_REQUESTS,
     TERMS,
     TTFT_TERMS,
+    Asked,
     Judged,
     Law,
     MoeSeconds,
-    Serving,
     WholeStep,
     calibration,
     column,
@@ -43,6 +44,7 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
+    "EMPTY",
     "JUDGED_REQUESTS",
     "PATIENCE",
     "TERMS",
@@ -52,6 +54,7 @@ __all__ = [
     "TTFT_TERMS",
     "WORTH",
     "AfterLoss",
+    "Asked",
     "BestSplit",
     "Cost",
     "CurvePoint",
@@ -64,7 +67,6 @@ __all__ = [
     "PhaseConstants",
     "Routing",
     "Served",
-    "Serving",
     "StepParts",
     "WholeStep",
     "Windows",
@@ -89,6 +91,7 @@ __all__ = [
     "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
+    "refilled",
     "remote_places_L",
     "step_terms",
     "ttft_terms",

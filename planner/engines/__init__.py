@@ -1,6 +1,7 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
+from planner.engines.common.elastic import check_resize
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.online import REARRANGED_BYTES_PER_S, OnlineBalancer, balanced
@@ -32,6 +33,7 @@ __all__ = [
     "Verdict",
     "balanced",
     "check_known",
+    "check_resize",
     "check_role",
     "command_line",
     "cyclic_placement",

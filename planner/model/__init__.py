@@ -3,7 +3,7 @@
 from planner.model.attention import Attention
 from planner.model.body import KV_BYTES, Body, body_from_dict, body_to_dict
 from planner.model.body_weights import body_parts
-from planner.model.catalog import find_model, model_aliases, model_names
+from planner.model.catalog import find_model, model_aliases, model_names, recorded_on_another
 from planner.model.config_json import spec_from_config
 from planner.model.model import ModelSpec
 
@@ -18,5 +18,6 @@ __all__ = [
     "find_model",
     "model_aliases",
     "model_names",
+    "recorded_on_another",
     "spec_from_config",
 ]

@@ -1,8 +1,8 @@
 """A whole step: what attention, dense layers and the engine itself add to the MoE layers."""
 
+from planner.cost.whole.asked import Asked
 from planner.cost.whole.first_token import JUDGED_REQUESTS, TTFT_TERMS, ttft_terms
 from planner.cost.whole.law import Judged, Law, calibration, column
-from planner.cost.whole.serving import Serving
 from planner.cost.whole.step import WholeStep, whole_step
 from planner.cost.whole.terms import TERMS, MoeSeconds, moe_seconds, step_terms
 
@@ -10,10 +10,10 @@ __all__ = [
     "JUDGED_REQUESTS",
     "TERMS",
     "TTFT_TERMS",
+    "Asked",
     "Judged",
     "Law",
     "MoeSeconds",
-    "Serving",
     "WholeStep",
     "calibration",
     "column",

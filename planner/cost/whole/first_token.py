@@ -3,8 +3,8 @@
 Not a queue: a prompt waits for those that came with it, not for a server that is full.
 """
 
+from planner.cost.whole.asked import Asked
 from planner.cost.whole.machine import Machine
-from planner.cost.whole.serving import Serving
 from planner.cost.whole.terms import prompt_seconds
 from planner.model import body_parts
 from planner.problem import Problem
@@ -14,7 +14,7 @@ TTFT_TERMS = ("start", "weights", "prompt", "waiting")
 JUDGED_REQUESTS = 16  # open at once on a server, up to which the time is fitted and judged
 
 
-def ttft_terms(problem: Problem, asked: Serving) -> dict[str, float]:
+def ttft_terms(problem: Problem, asked: Asked) -> dict[str, float]:
     """Seconds of each of TTFT_TERMS, before any calibration."""
     machine, model = Machine(problem), asked.model
     parts = body_parts(model, asked.attention_tp)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.cost.priced import Cost
+from planner.cost.whole.asked import Asked, asked_of
 from planner.cost.whole.first_token import ttft_terms
 from planner.cost.whole.law import Calibration, Judged, calibration
-from planner.cost.whole.serving import Serving, serving
 from planner.cost.whole.terms import PARTS, TERMS, moe_seconds, step_terms
 from planner.problem import Problem
 
@@ -33,7 +33,7 @@ class WholeStep:
 
 def whole_step(problem: Problem, cost: Cost, engine: str | None, *, disaggregated: bool = False) -> WholeStep:
     """The whole step of a plan with this cost. `disaggregated`: other GPUs work through the prompts."""
-    known, asked = calibration(), serving(problem, disaggregated=disaggregated)
+    known, asked = calibration(), asked_of(problem, disaggregated=disaggregated)
     values = {"gpu": _only_gpu(problem), "engine": engine, "weights": problem.model.weight_dtype}
     of_terms = known.tpot.seconds(step_terms(problem, asked, moe_seconds(problem, cost)), values)
     seconds = {
@@ -63,7 +63,7 @@ def _error_on(errors: Mapping[str, Judged], gpu: str | None) -> str:
     return errors[gpu].text(gpu) if gpu in errors else f"not judged on {gpu}: coefficients of all GPUs judged"
 
 
-def _error(known: Calibration, problem: Problem, asked: Serving, engine: str | None) -> str:
+def _error(known: Calibration, problem: Problem, asked: Asked, engine: str | None) -> str:
     """What a reader should expect of the seconds, and where nothing was measured, that."""
     gpu = _only_gpu(problem)
     if not asked.decodes:

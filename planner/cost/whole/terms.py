@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.priced import Cost
+from planner.cost.whole.asked import Asked
 from planner.cost.whole.attention import read_bytes, scores_flops
 from planner.cost.whole.machine import Machine
-from planner.cost.whole.serving import Serving
 from planner.model import KV_BYTES, body_parts
 from planner.problem import Problem
 
@@ -52,7 +52,7 @@ def moe_seconds(problem: Problem, cost: Cost) -> MoeSeconds:
     return MoeSeconds(*(float(part_L[kept_L].sum()) for part_L in parts))
 
 
-def step_terms(problem: Problem, asked: Serving, moe: MoeSeconds) -> dict[str, float]:
+def step_terms(problem: Problem, asked: Asked, moe: MoeSeconds) -> dict[str, float]:
     """Seconds of each of TERMS in one step."""
     machine, parts = Machine(problem), body_parts(asked.model, asked.attention_tp)
 
@@ -80,7 +80,7 @@ def step_terms(problem: Problem, asked: Serving, moe: MoeSeconds) -> dict[str, f
     }
 
 
-def prompt_seconds(problem: Problem, asked: Serving, tokens: float) -> float:
+def prompt_seconds(problem: Problem, asked: Asked, tokens: float) -> float:
     """Seconds in which every group works through so many prompt tokens: operations and joins, no weights."""
     machine, model = Machine(problem), asked.model
     layers = sum(
@@ -94,7 +94,7 @@ def prompt_seconds(problem: Problem, asked: Serving, tokens: float) -> float:
     return tokens * (layers + experts + scores) + _joined_seconds(asked, machine, tokens)
 
 
-def _cache_bytes(asked: Serving) -> float:
+def _cache_bytes(asked: Asked) -> float:
     element = KV_BYTES[asked.body.kv_dtype]
     return asked.requests * sum(
         kind.layers * read_bytes(kind, asked.context, element, asked.attention_tp)
@@ -102,7 +102,7 @@ def _cache_bytes(asked: Serving) -> float:
     )
 
 
-def _scores_flops(asked: Serving, context: float, *, prompts: bool = False) -> float:
+def _scores_flops(asked: Asked, context: float, *, prompts: bool = False) -> float:
     """Of one token, over all layers."""
     absorbed = asked.decodes and not prompts
     return sum(
@@ -111,12 +111,12 @@ def _scores_flops(asked: Serving, context: float, *, prompts: bool = False) -> f
     )
 
 
-def _joins(asked: Serving) -> int:
+def _joins(asked: Asked) -> int:
     """All-reduces of a step: after attention, and after dense layers; MoE layers have their combine."""
     return asked.model.layers + asked.body.dense_layers
 
 
-def _joined_seconds(asked: Serving, machine: Machine, tokens: float) -> float:
+def _joined_seconds(asked: Asked, machine: Machine, tokens: float) -> float:
     """Reduce-scatter and all-gather of bf16 vectors over an attention group."""
     gpus = asked.attention_tp
     if gpus == 1:

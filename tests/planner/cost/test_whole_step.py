@@ -7,7 +7,7 @@ import pytest
 
 from planner.cost import MoeSeconds, calibration, cost, step_terms, whole_step
 from planner.cost.whole.attention import attended_tokens, read_bytes, scores_flops
-from planner.cost.whole.serving import serving
+from planner.cost.whole.asked import asked_of
 from planner.model import Attention, Body
 from planner.problem import Problem
 from planner.topology import read_topology
@@ -33,7 +33,7 @@ def step(problem: Problem, engine: str | None = "vllm", **options: Any) -> Any:
 
 def test_terms_by_hand() -> None:
     """992 wide: 2 layers with 8 + 2 + 2 + 8 heads of 128 are 5,079,040 weights; H100 reads 3.35 TB/s."""
-    terms = step_terms(asked(), serving(asked()), NONE)
+    terms = step_terms(asked(), asked_of(asked()), NONE)
     assert terms["projections"] == pytest.approx(2 * 992 * 20 * 128 * 2 / 3.35e12)
     assert terms["cache"] == pytest.approx(8 * (1024 + 512) * 2 * 2 * 2 * 128 * 2 / 3.35e12)
     assert terms["scores"] == pytest.approx(8 * 2 * 2 * 8 * 256 * 1536 / 989e12)
@@ -48,8 +48,8 @@ def test_terms_by_hand() -> None:
 def test_attention_shared_by_gpus_joins() -> None:
     """Half the heads on each GPU, and a sum over both after attention (2) and the dense layer (1)."""
     shared, alone = (asked(attention_tp=gpus) for gpus in (2, 1))
-    terms = step_terms(shared, serving(shared), NONE)
-    assert terms["projections"] == pytest.approx(step_terms(alone, serving(alone), NONE)["projections"] / 2)
+    terms = step_terms(shared, asked_of(shared), NONE)
+    assert terms["projections"] == pytest.approx(step_terms(alone, asked_of(alone), NONE)["projections"] / 2)
     assert terms["joins"] == pytest.approx(3e-6)
     assert terms["joined"] == pytest.approx(3 * 2 * 16 * 992 * 2 / 2 / 450e9)
     assert terms["waits"] == 0
@@ -96,7 +96,7 @@ def test_more_work_is_never_faster(name: str, values: tuple[int, int]) -> None:
 def test_prompts_are_beside_unless_others_do_them() -> None:
     """8 requests of 1,024 in and 512 out bring 16 prompt tokens a step."""
     problem = asked(output_tokens=512)
-    assert serving(problem).prompts_beside == 16
+    assert asked_of(problem).prompts_beside == 16
     together, apart = step(problem), step(problem, disaggregated=True)
     assert together.seconds["prompts"] > apart.seconds["prompts"] == 0
     assert together.tpot_seconds == pytest.approx(apart.tpot_seconds + together.seconds["prompts"])

@@ -1,4 +1,4 @@
-"""Serving: what one step is asked to do, seen from the GPUs that share the attention of a request."""
+"""Asked: what one step is asked to do, seen from the GPUs that share the attention of a request."""
 
 from dataclasses import dataclass, replace
 
@@ -8,7 +8,7 @@ from planner.problem import Problem
 
 
 @dataclass(frozen=True)
-class Serving:
+class Asked:
     """One step of an engine. Draft layers take no part: speculation is not modelled.
 
     An attention group is the GPUs that share a request's attention; `groups` of them share the experts.
@@ -49,10 +49,10 @@ class Serving:
         return self.tokens * self.prompt_tokens / self.output_tokens
 
 
-def serving(problem: Problem, *, disaggregated: bool = False) -> Serving:
+def asked_of(problem: Problem, *, disaggregated: bool = False) -> Asked:
     """The step of a problem's workload."""
     workload, model = problem.workload, problem.model
-    return Serving(
+    return Asked(
         model=replace(model, draft_layer_ids=(), body=model.body or assumed_body(model)),
         attention_tp=workload.attention_tp,
         groups=problem.gpus // workload.attention_tp,
