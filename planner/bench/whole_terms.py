@@ -6,7 +6,7 @@ from math import floor
 import numpy as np
 
 from planner.bench.whole_rows import MACHINES, Row
-from planner.cost import MoeSeconds, Asked, cost, moe_seconds, step_terms, ttft_terms
+from planner.cost import Asked, MoeSeconds, cost, moe_seconds, step_terms, ttft_terms
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, Workload

@@ -23,6 +23,7 @@ class WholeStep:
     ttft_seconds: float  # to the first token, where the server has room for the request
     tokens_per_s_per_gpu: float  # output tokens in decode, prompt tokens in prefill
     error: str  # of tpot_seconds on this GPU, or that it was not judged
+    error_share: float | None  # its mean on held-out measurements of this GPU; None where it was not judged
     ttft_error: str
     basis: str  # what the parts beside the experts rest on
 
@@ -46,6 +47,7 @@ def whole_step(problem: Problem, cost: Cost, engine: str | None, *, disaggregate
         ttft_seconds=sum(known.ttft.seconds(ttft_terms(problem, asked), values).values()),
         tokens_per_s_per_gpu=problem.workload.tokens_per_rank / total,
         error=_error(known, problem, asked, engine),
+        error_share=_share(known, problem, asked),
         ttft_error=_error_on(known.ttft_errors, _only_gpu(problem)),
         basis="config" if problem.model.body else "assumed: attention and dense layers by rule of thumb",
     )
@@ -76,3 +78,12 @@ def _error(known: Calibration, problem: Problem, asked: Asked, engine: str | Non
     if engine not in known.tpot.factors["engine"]:
         said += "; no step of this engine was measured"
     return said
+
+
+def _share(known: Calibration, problem: Problem, asked: Asked) -> float | None:
+    """A model that was not measured gets the error of one that was left out, where that is larger."""
+    judged = known.tpot_errors.get(_only_gpu(problem) or "")
+    if judged is None or not asked.decodes:
+        return None
+    measured = problem.model.architecture in known.architectures
+    return judged.mean_error if measured else max(judged.mean_error, known.unseen_model.mean_error)

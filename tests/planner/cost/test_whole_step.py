@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from planner.cost import MoeSeconds, calibration, cost, step_terms, whole_step
-from planner.cost.whole.attention import attended_tokens, read_bytes, scores_flops
 from planner.cost.whole.asked import asked_of
+from planner.cost.whole.attention import attended_tokens, read_bytes, scores_flops
 from planner.model import Attention, Body
 from planner.problem import Problem
 from planner.topology import read_topology
