@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -81,6 +81,7 @@ __all__ = [
     "cost",
     "efficiency_R",
     "inclusion_E",
+    "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
