@@ -169,6 +169,7 @@ def solve(
     from planner.plan import plan_to_dict, write_plan
     from planner.planning import PlanRequest, answer
     from planner.problem import parse_survival
+    from planner.report.answer import Asked
     from planner.report.plan import plan_report
 
     request = PlanRequest(
@@ -183,7 +184,8 @@ def solve(
         plan = answer(request, progress)
     if output:
         write_plan(plan, output)
-    say(plan_report(plan, output, details=details), plan_to_dict(plan), as_json)
+    asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
+    say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
     if output and not as_json:
         click.echo(f"wrote {output}")
     if plan.origin.stopped:

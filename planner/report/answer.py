@@ -1,6 +1,7 @@
 """A plan in five lines: what is planned, whether it fits, what it gains, what limits it, what to run next."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from planner.base import human_bytes, human_seconds
 from planner.bounds import PARTS
@@ -13,8 +14,18 @@ from planner.report.lines import joined, line
 from planner.report.verdict import nothing_wins, verdict
 
 
-def plan_answer(plan: Plan, written: Path | None) -> list[str]:
-    """`written`: the plan file, where there is one."""
+class Asked(NamedTuple):
+    """The words of the person's own command, for the next one; and the plan file, where there is one."""
+
+    written: Path | None = None
+    model: str | None = None
+    topology: str | None = None
+
+
+NOTHING = Asked()
+
+
+def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
     problem, engine = plan.problem, plan.origin.engine
     judged = plan.held_out or plan.fitted
     return [
@@ -22,7 +33,7 @@ def plan_answer(plan: Plan, written: Path | None) -> list[str]:
         fits_line(problem, engine),
         line("Gain", *verdict(plan)),
         limit_line(problem, judged, engine, f"{max(plan.gap_seconds_share, 0):.1%} above the bound"),
-        line("Next", *_next(plan, written)),
+        line("Next", *_next(plan, asked)),
     ]
 
 
@@ -61,21 +72,22 @@ def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -
     return line("Limit", *joined([head, *ends, link], least=1 + len(ends)), *joined([short, *ends]))
 
 
-def _next(plan: Plan, written: Path | None) -> list[str]:
+def _next(plan: Plan, asked: Asked) -> list[str]:
     """The command that brings the answer closest to serving."""
     problem, engine = plan.problem, plan.origin.engine
-    asked = f"--model {problem.model.name} --topology {problem.topology.name}"
+    written, model = asked.written, asked.model or problem.model.name
+    question = f"--model {model} --topology {asked.topology or problem.topology.name}"
     if len(problem.load.unmeasured_layer_ids) == len(problem.load.layer_ids):
         server = f"--engine {engine}" if engine in ("sglang", "vllm") else "--engine sglang"
-        command = f"moeplan record --server URL {server} --model {problem.model.name} --text FILE -o load.npz"
+        command = f"moeplan record --server URL {server} --model {model} --text FILE -o load.npz"
         return [f"the load is assumed: {command}", command, "moeplan record --help: the load is assumed"]
     if nothing_wins(plan):
-        return [f"moeplan sweep {asked}", "moeplan sweep: other layouts of the same GPUs"]
+        return [f"moeplan sweep {question}", "moeplan sweep: other layouts of the same GPUs"]
     if engine is None:
         return [f"moeplan emit {written or 'plan.json'} --engine ENGINE -o out (moeplan engine list)"]
     if judge_launch(engine, problem).refused:
         return [
-            f"moeplan engine show {engine} {asked}",
+            f"moeplan engine show {engine} {question}",
             f"moeplan engine show {engine}: its launch would not stand",
         ]
     return _emit(problem, engine, written)

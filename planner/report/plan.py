@@ -1,7 +1,5 @@
 """A plan as tables for a terminal: what it is predicted to do, and what each figure rests on."""
 
-from pathlib import Path
-
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -9,7 +7,7 @@ from rich.text import Text
 from planner.base import human_seconds
 from planner.cost import COMPUTE, DISPATCH
 from planner.plan import Plan
-from planner.report.answer import plan_answer
+from planner.report.answer import NOTHING, Asked, plan_answer
 from planner.report.costs import cost_cells, table_of_costs, table_of_traffic, traffic_cells
 from planner.report.curve import curve_table
 from planner.report.details import answered
@@ -19,9 +17,9 @@ from planner.report.moves import moves_report
 from planner.report.tables import table_of
 
 
-def plan_report(plan: Plan, written: Path | None = None, *, details: bool = False) -> RenderableType:
+def plan_report(plan: Plan, asked: Asked = NOTHING, *, details: bool = False) -> RenderableType:
     """Five lines and the warnings; with `details` everything they rest on."""
-    return answered(plan_answer(plan, written), plan_parts(plan), plan.origin.notes, details=details)
+    return answered(plan_answer(plan, asked), plan_parts(plan), plan.origin.notes, details=details)
 
 
 def plan_parts(plan: Plan, worst: int = 5) -> list[RenderableType]:

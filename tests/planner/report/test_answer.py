@@ -14,7 +14,7 @@ from planner.model import find_model, model_names
 from planner.plan import Plan
 from planner.planning import PlanRequest, answer
 from planner.problem import Survival
-from planner.report.answer import plan_answer
+from planner.report.answer import Asked, plan_answer
 from planner.report.lines import WIDTH
 from planner.report.plan import plan_parts, plan_report
 
@@ -39,7 +39,7 @@ def shown(renderable: object, width: int) -> str:
 def test_five_lines_of_eighty_columns(machine: str, engine: str | None) -> None:
     """One a question, whatever the engine; the last is a command."""
     plan = solved(machine=machine, engine=engine)
-    lines = plan_answer(plan, Path("plan.json"))
+    lines = plan_answer(plan, Asked(Path("plan.json")))
     assert [line.split()[0] for line in lines] == LABELS
     assert all(len(line) <= WIDTH and "\n" not in line for line in lines), lines
     assert "moeplan " in lines[4]
@@ -50,7 +50,7 @@ def test_five_lines_of_eighty_columns(machine: str, engine: str | None) -> None:
 def test_the_longest_names_stay_whole(model: str) -> None:
     """The owner may go where there is no room, the name may not."""
     plan = solved(model, "aws-p6-b200:16", redundant=None, method="linear", engine="tokenspeed")
-    lines = plan_answer(plan, None)
+    lines = plan_answer(plan)
     assert model.rsplit("/", maxsplit=1)[-1] in lines[0]
     assert all(len(line) <= WIDTH for line in lines), lines
 
@@ -60,21 +60,21 @@ def test_a_name_that_fits_nowhere_is_folded() -> None:
     plan = solved()
     name = "a-company/" + "-".join(["very", "long"] * 12) + " of a name " + "x" * 70
     problem = replace(plan.problem, model=replace(plan.problem.model, name=name))
-    lines = plan_answer(replace(plan, problem=problem), None)
+    lines = plan_answer(replace(plan, problem=problem))
     assert all(len(line) <= WIDTH for each in lines for line in each.splitlines()), lines
     assert "x" * 70 in lines[0]
 
 
 def test_doing_nothing_wins_is_said_and_emit_is_not() -> None:
     """A plan that is the default gains nothing."""
-    lines = plan_answer(solved("mixtral", method="linear"), None)
+    lines = plan_answer(solved("mixtral", method="linear"))
     assert "Doing nothing wins" in lines[2]
     assert "emit" not in lines[4]
 
 
 def test_an_assumed_load_is_to_be_recorded() -> None:
     """Whatever an even load says it gains."""
-    assert "record" in plan_answer(solved("olmoe"), None)[4]
+    assert "record" in plan_answer(solved("olmoe"))[4]
 
 
 CASES = {
