@@ -32,7 +32,7 @@ def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
         question_line("Plan", problem, engine),
         fits_line(problem, engine),
         line("Gain", *verdict(plan)),
-        limit_line(problem, judged, engine, f"{max(plan.gap_seconds_share, 0):.1%} above the bound"),
+        limit_line(problem, judged, engine, f"{max(plan.gap_seconds_share, 0):.1%} above bound (fitted)"),
         line("Next", *_next(plan, asked)),
     ]
 
@@ -66,7 +66,7 @@ def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -
     seconds = {part: float(getattr(judged, f"{part}_seconds_L").sum()) for part in PARTS}
     part = max(PARTS, key=lambda name: seconds[name])
     step = step_of(problem, judged, engine)
-    share = f"{seconds[part] / step.total_seconds:.0%} of {human_seconds(step.total_seconds)} a step"
+    share = f"{seconds[part] / step.total_seconds:.0%} of {human_seconds(step.total_seconds)}"
     head, short = f"{part}: {share} ({step.error_text})", f"{part}: {share}"
     link = f"busiest link {judged.bottleneck}"
     return line("Limit", *joined([head, *ends, link], least=1 + len(ends)), *joined([short, *ends]))

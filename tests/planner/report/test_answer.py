@@ -77,7 +77,7 @@ def test_an_assumed_load_is_to_be_recorded() -> None:
     assert "record" in plan_answer(solved("olmoe"))[4]
 
 
-CASES = {
+CASES: dict[str, dict[str, object]] = {
     "mean": {},
     "curve": {"redundant": None, "method": "refine"},
     "survive": {"survive": Survival(gpus=1)},
