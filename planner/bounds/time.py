@@ -15,7 +15,7 @@ import numpy as np
 from planner.bounds.load import Bound, load_bound
 from planner.bounds.picks import touched_slots
 from planner.bounds.traffic import Least, PhaseBound, least_messages, phase_bound, strongest
-from planner.cost import COMBINE, DISPATCH, Floats, StepParts, compute_seconds_G, message_bytes
+from planner.cost import Floats, PhaseConstants, StepParts, compute_seconds_G, constants_of, message_bytes
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
@@ -62,15 +62,15 @@ def time_bound(
     if peak_load_L is None:
         sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
         peak_load_L = share_bound(problem, load).load_L * sent
-    transport, (dispatch_bytes, combine_bytes) = problem.workload.transport, message_bytes(problem)
+    constants, (dispatch_bytes, combine_bytes) = constants_of(problem), message_bytes(problem)
     least = Least(least_messages(problem, load), peak_load_L, relative_speed_G(problem))
-    dispatch = phase_bound(problem, load, least, DISPATCH[transport], dispatch_bytes, back=False)
-    combine = phase_bound(problem, load, least, COMBINE[transport], combine_bytes, back=True)
+    dispatch = phase_bound(problem, load, least, constants.dispatch, dispatch_bytes, back=False)
+    combine = phase_bound(problem, load, least, constants.combine, combine_bytes, back=True)
     compute = _compute_bound(problem, load.shares_LE, peak_load_L)
     return TimeBound(
-        dispatch.seconds_L + DISPATCH[transport].start_seconds(problem.gpus),
+        dispatch.seconds_L + _start_seconds(problem, constants.dispatch),
         compute.seconds_L,
-        combine.seconds_L + COMBINE[transport].start_seconds(problem.gpus),
+        combine.seconds_L + _start_seconds(problem, constants.combine),
         *(part.reason_L for part in (dispatch, compute, combine)),
     )
 
@@ -94,9 +94,12 @@ def bound_over_windows(bounds: Sequence[TimeBound], *, worst: bool = False) -> F
 
 
 def relative_speed_G(problem: Problem) -> Floats:
-    """Expert compute of each GPU beside the fastest, which has 1."""
-    each_G = seconds_each_G(problem, 1.0, 0.0)
-    return np.asarray(each_G.min() / each_G)
+    """What a GPU's load is divided by in a bound on the busiest: `problem.speed_G`, 1 where all are alike."""
+    return np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
+
+
+def _start_seconds(problem: Problem, constants: PhaseConstants) -> float:
+    return constants.start_seconds(problem.gpus, problem.slots_per_gpu)
 
 
 def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> PhaseBound:
@@ -114,7 +117,7 @@ def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> P
     together = idle + tokens * top_k / (1 / assignment_G).sum()
     return strongest(
         [
-            ("busiest GPU", idle + peak_load_L * assignment_G.min()),
+            ("busiest GPU", idle + peak_load_L * (assignment_G * relative_speed_G(problem)).min()),
             ("all GPUs", np.full(len(share_LE), together)),
             ("weights read", idle + np.array(touched_L) / (1 / weights_G).sum()),
         ]

@@ -2,7 +2,7 @@
 
 from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
-from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
+from planner.cost.constants import ComputeConstants, Constants, PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, Loss, after_loss
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
@@ -23,9 +23,6 @@ from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 
 __all__ = [
-    "COMBINE",
-    "COMPUTE",
-    "DISPATCH",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -33,6 +30,8 @@ __all__ = [
     "WORTH",
     "AfterLoss",
     "BestSplit",
+    "ComputeConstants",
+    "Constants",
     "Cost",
     "CurvePoint",
     "Floats",
@@ -47,6 +46,7 @@ __all__ = [
     "cells_a_token",
     "chosen",
     "compute_seconds_G",
+    "constants_of",
     "cost",
     "efficiency_R",
     "inclusion_E",

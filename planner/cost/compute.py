@@ -5,7 +5,7 @@ Shapes: S source ranks (1 where all behave alike, else G), P slots, G GPUs, C sl
 
 import numpy as np
 
-from planner.cost.constants import COMPUTE
+from planner.cost.constants import constants_of
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.problem import Problem
 
@@ -31,10 +31,35 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
 def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Floats:
     """Expert compute of each GPU for this many assignments and touched slots.
 
-    A GPU's speed divides all but the fixed part, which is the host's.
+    A GPU's speed divides all but the fixed part, which is the host's. Each GPU model has its own constants.
     """
-    dtype = "fp8" if problem.model.weight_dtype == "fp8" else "bf16"
-    peak_G, bandwidth_G = problem.topology.peak_flops_per_s_G(dtype), problem.topology.memory_bytes_per_s_G
-    compute_G = load_G * problem.model.flops_per_assignment / (peak_G * COMPUTE.flops_efficiency)
-    memory_G = touched_G * problem.model.expert_bytes / (bandwidth_G * COMPUTE.memory_efficiency)
-    return COMPUTE.fixed_seconds + np.maximum(compute_G, memory_G) / problem.topology.speed_G
+    model, topology = problem.model, problem.topology
+    constants_M, model_G = constants_of(problem).compute_M, topology.model_G
+    fixed_M, flops_M, memory_M, value_M = np.array(
+        [
+            (one.fixed_seconds, one.flops_efficiency, one.memory_efficiency, one.seconds_per_value)
+            for one in constants_M
+        ]
+    ).T
+    pairs = zip(topology.models, constants_M, strict=True)
+    peak_M = np.array([gpu.peak_flops_per_s(one.rate) for gpu, one in pairs])
+    compute_G = load_G * model.flops_per_assignment / (peak_M * flops_M)[model_G]
+    memory_G = touched_G * model.expert_bytes / (topology.memory_bytes_per_s_G * memory_M[model_G])
+    values_G = _rows_G(problem, load_G) * model.dispatch_width
+    return np.asarray(
+        fixed_M[model_G] + (np.maximum(compute_G, memory_G) + values_G * value_M[model_G]) / topology.speed_G
+    )
+
+
+def _rows_G(problem: Problem, load_G: Floats) -> Floats:
+    """Vectors that enter each GPU's experts, for this many assignments.
+
+    One an assignment (`slot`), every token of the group (`allgather`), else a token's own once for all its
+    experts there: as many as under an even load, so that they grow with the assignments alone.
+    """
+    gpus, top_k, transport = problem.gpus, problem.model.top_k, problem.workload.transport
+    if transport == "slot":
+        return load_G
+    if transport == "allgather":
+        return np.full(gpus, float(problem.workload.tokens_per_rank * gpus))
+    return load_G * (1 - (1 - 1 / gpus) ** top_k) * gpus / top_k

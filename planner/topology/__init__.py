@@ -1,6 +1,7 @@
 """Topologies: GPUs in rank order, the links between them, and which of those each pair uses."""
 
 from planner.topology.bisection import Bisection, bisections
+from planner.topology.chips import chip_of, gpu_names
 from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
 from planner.topology.gpu_models import gpu_model
@@ -32,8 +33,10 @@ __all__ = [
     "Topology",
     "alike",
     "bisections",
+    "chip_of",
     "compare",
     "gpu_model",
+    "gpu_names",
     "planned_seats",
     "read_speeds",
     "read_topology",
