@@ -1,7 +1,7 @@
 """Cost: predicted seconds, bytes and memory of a placement. Expectations, not one draw."""
 
 from planner.cost.coactivation import remote_places_L
-from planner.cost.compute import compute_seconds_G
+from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import ComputeConstants, Constants, PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, Loss, after_loss
@@ -45,6 +45,7 @@ __all__ = [
     "best_split",
     "cells_a_token",
     "chosen",
+    "compute_rates",
     "compute_seconds_G",
     "constants_of",
     "cost",

@@ -113,12 +113,13 @@ def _joined(parts: Iterable[Columns]) -> Columns:
 
 def _from_folder(folder: Path) -> Tables:
     """deepep_low_latency.csv, and the rows of grouped_gemm_sglang.csv for generation."""
+    low_latency = _csv_by_chip(folder / "deepep_low_latency.csv")
     masked = {
         chip: select(rows, rows["phase"] == "generation")
         for chip, rows in _csv_by_chip(folder / "grouped_gemm_sglang.csv").items()
     }
     renamed = {chip: {**rows, "latency": rows["latency_ms"]} for chip, rows in masked.items()}
-    return Tables(_csv_by_chip(folder / "deepep_low_latency.csv"), {}, {}, renamed, {})
+    return Tables(low_latency, {}, {}, renamed, {})
 
 
 def _csv_by_chip(path: Path) -> dict[str, Columns]:
