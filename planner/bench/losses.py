@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.bench.frame import Instance, Peers, Table, as_method, each, synthetic_problem
-from planner.cost import after_loss
+from planner.cost import AfterLoss, after_loss
 from planner.placement import Placement
 from planner.problem import Problem, Survival, loss_sets, lost_experts, survives, violations
 from planner.solvers import Progress, disperse, find_method
@@ -71,11 +71,16 @@ def _row(
         "method": name,
         "seconds": seconds,
         "lost_share": 0.0 if kept else _lost_share(problem, placement, survive),
-        "max_over_mean": found.whole.max_over_mean if found else None,
-        "max_over_mean_after": found.worst_balance.max_over_mean if found else None,
-        "tokens_after_share": found.slowest.tokens_per_s / found.whole.tokens_per_s if found else None,
+        "max_over_mean": found.before.max_over_mean if found else None,
+        "max_over_mean_after": found.worst_balance.same_batch.max_over_mean if found else None,
+        "tokens_after_share": _share(found) if found else None,
         "valid": not violations(problem, placement),
     }
+
+
+def _share(found: AfterLoss) -> float:
+    """Tokens a second after the worst loss, of those before, every GPU that is left with its own batch."""
+    return found.slowest.same_batch.tokens_per_s / found.before.tokens_per_s
 
 
 def _lost_share(problem: Problem, placement: Placement, survive: Survival) -> float:

@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from planner.cli.completion import complete_engine
 from planner.cli.console import say
-from planner.cli.options import json_option, option
+from planner.cli.options import json_option, option, request_options
 
 
 @click.group()
@@ -28,13 +29,14 @@ def list_engines(as_json: bool) -> None:
 
 
 @engine.command()
-@click.argument("name", metavar="ENGINE")
+@click.argument("name", metavar="ENGINE", shell_complete=complete_engine)
 @option("--model", default="deepseek-v3", help="Catalogue name or a config.json.")
 @option("--topology", default="hgx-h100:2", help="Preset with counts, or a topology file.")
 @option("--ep", type=int, help="Expert-parallel size.")
 @option("--redundant", type=int, help="Redundant experts. [default: the fewest that divide]")
 @option("--phase", type=click.Choice(["decode", "prefill"]), default="decode")
 @option("--tokens-per-rank", type=int, help="Tokens each GPU brings to a step.")
+@request_options
 @option("--role", type=click.Choice(["mixed", "prefill", "decode"]), default="mixed")
 @option("--engine-version", help="Release that will serve.")
 @json_option

@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import ComputeConstants, Constants, PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, Loss, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -14,15 +14,18 @@ from planner.cost.over_windows import (
     objective_seconds_L,
     windows_of,
 )
+from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 
 __all__ = [
+    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -35,9 +38,11 @@ __all__ = [
     "Cost",
     "CurvePoint",
     "Floats",
+    "LeastRedundant",
     "Loss",
     "PhaseConstants",
     "Routing",
+    "Served",
     "StepParts",
     "Windows",
     "affordable_windows",
@@ -59,6 +64,8 @@ __all__ = [
     "message_bytes",
     "messages_GG",
     "objective_seconds_L",
+    "perfect_balance",
+    "refilled",
     "remote_places_L",
     "units",
     "windows_of",

@@ -1,58 +1,83 @@
-"""After a loss: what a step of the GPUs that are left is predicted to cost.
+"""After a loss: what the GPUs that are left serve, beside what the whole machine served.
 
-It is looked at over the losses that a plan is asked to survive. The surviving replicas of an expert share its
-load evenly, every surviving rank brings as many tokens as before, and nothing is re-planned.
+Before and after are under one replica rule and transport, those of the problem. Two things may happen to the
+load: every GPU that is left brings as many tokens as before, and the requests of the lost ones are gone; or
+those that are left bring the tokens of all. An expert that lost all its slots takes one of an expert that has
+several (`refilled`), as an engine does that places experts anew; one that does not would stop. Nothing else
+moves.
 
-Shapes: L layers, E experts, P slots, G GPUs, K losses.
+Shapes: L layers, E experts, G GPUs, K losses.
 """
 
 from dataclasses import dataclass, replace
-from itertools import islice
-from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
+from planner.base import Infeasible
+from planner.cost.lost import balance, losses_to_look_at, surviving_rows, told
+from planner.cost.priced import Cost
+from planner.cost.refill import missing_L, refilled
 from planner.cost.step import cost
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.problem import Problem, Survival, loss_sets
+from planner.problem import Problem, Survival, least_redundant
 
-LOSS_WORK = 80_000_000  # slots looked at over all losses and layers: a few seconds
-MOST_TIMED = 32  # losses whose step is predicted: a quarter the worst balanced, the others evenly spaced
-TIMED_WORK = 500_000_000  # cells of traffic matrices that these predictions may take
-Floats = npt.NDArray[np.float64]
+MOST_TIMED = 16  # losses whose step is predicted: a quarter the worst balanced, the others evenly spaced
+TIMED_WORK = 250_000_000  # cells of traffic matrices that these predictions may take
+PARTS = ("dispatch", "compute", "combine")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A step of some GPUs, and the tokens a second that it comes to."""
+
+    gpus: int
+    tokens_per_rank: int
+    total_seconds: float
+    tokens_per_s: float  # through the expert layers, of all these GPUs
+    max_over_mean: float
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One loss and what the survivors make of it."""
+    """One loss. `same_batch`: every GPU left brings as many tokens as before; `all_tokens`: those of all."""
 
     gpus: tuple[int, ...]
-    max_over_mean: float
-    total_seconds: float
-    tokens_per_s: float  # through the expert layers, of all ranks that are left
+    lost_experts: int  # over layers: without a slot until they are read again
+    same_batch: Served
+    all_tokens: Served
+    gain: str  # why the machine yields no less than before it lost GPUs; empty where it does yield less
+
+
+@dataclass(frozen=True)
+class LeastRedundant:
+    """The fewest redundant experts that survive the losses. None where no number does."""
+
+    kept: int | None  # where the engine leaves experts where they are: copies at one place more than are lost
+    replaced: int | None  # where it places them anew on the GPUs left: a slot there for every expert
 
 
 @dataclass(frozen=True)
 class AfterLoss:
-    """What was found over the losses.
+    """What was found over the losses. `before` is the plan as it is served, with nothing lost.
 
-    `whole` is before any; balance was looked at for `losses` of `possible` sets, seconds were predicted for
-    `timed`.
+    Balance was looked at for `losses` of `possible` sets (as if copies shared evenly: it finds the worst),
+    seconds were predicted for `timed`.
     """
 
     survive: Survival
     held_out: bool
+    replica_rule: str
+    transport: str
+    least_redundant: LeastRedundant
     possible: int
     losses: int
     timed: int
-    whole: Loss
+    before: Served
     worst_balance: Loss
-    slowest: Loss
-    mean_max_over_mean: float
-    mean_seconds: float  # over evenly spaced losses, and so the next
-    mean_tokens_per_s: float
+    slowest: Loss  # fewest tokens a second, every GPU with its own batch
+    mean_same_batch_tokens_per_s: float  # over evenly spaced losses, and so the next
+    mean_all_tokens_per_s: float
 
     @property
     def exact(self) -> bool:
@@ -65,32 +90,57 @@ def after_loss(
 ) -> AfterLoss:
     """The worst and mean cost after the losses, on `load` (held out) or the problem's own.
 
-    The placement must survive them.
+    Infeasible where what a loss leaves has fewer slots than experts.
     """
-    possible = _count(survive, problem)
-    told = _told(problem, load or problem.load, placement)
-    sets = _losses(problem, survive, possible, told)
-    balance_K = np.array([_balance(told, lost) for lost in sets])
-    # what is left promises nothing
-    even = replace(problem, replica_rule="even", survive=None, resplittable=False, kv_floor_bytes=0.0)
+    looked = told(problem, load or problem.load, placement)
+    possible, sets = losses_to_look_at(problem, survive, looked)
+    balance_K = np.array([balance(looked, lost) for lost in sets])
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
     spaced = _spaced(len(sets), most)
-    looked_at = sorted({*worst, *spaced})
-    timed = {k: _timed(even, placement, sets[k], load, float(balance_K[k])) for k in looked_at}
+    served = _Losses(problem, placement, load)
+    timed = {k: served.loss(sets[k]) for k in sorted({*worst, *spaced})}
     return AfterLoss(
         survive=survive,
         held_out=load is not None,
+        replica_rule=problem.replica_rule,
+        transport=problem.workload.transport,
+        least_redundant=least(problem, survive),
         possible=possible,
         losses=len(sets),
         timed=len(timed),
-        whole=_timed(even, placement, (), load, _balance(told, ())),
+        before=served.before,
         worst_balance=timed[worst[0]],
-        slowest=timed[max(timed, key=lambda k: (timed[k].total_seconds, -k))],
-        mean_max_over_mean=float(balance_K.mean()),
-        mean_seconds=float(np.mean([timed[k].total_seconds for k in spaced])),
-        mean_tokens_per_s=float(np.mean([timed[k].tokens_per_s for k in spaced])),
+        slowest=timed[min(timed, key=lambda k: (timed[k].same_batch.tokens_per_s, k))],
+        mean_same_batch_tokens_per_s=float(np.mean([timed[k].same_batch.tokens_per_s for k in spaced])),
+        mean_all_tokens_per_s=float(np.mean([timed[k].all_tokens.tokens_per_s for k in spaced])),
     )
+
+
+def one_loss(
+    problem: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None = None
+) -> tuple[Served, Loss]:
+    """What is served before and after the loss of these GPUs."""
+    served = _Losses(problem, placement, load)
+    return served.before, served.loss(lost)
+
+
+def least(problem: Problem, survive: Survival) -> LeastRedundant:
+    """Both figures for the problem's model and machine."""
+
+    def fewest(*, replaced: bool) -> int | None:
+        try:
+            return least_redundant(problem.model, problem.topology, survive, replaced=replaced)
+        except Infeasible:  # too few places, whatever R
+            return None
+
+    return LeastRedundant(kept=fewest(replaced=False), replaced=fewest(replaced=True))
+
+
+def surviving(problem: Problem, placement: Placement, lost: tuple[int, ...]) -> Placement:
+    """The placement on the GPUs that are left, ranks closed up, experts without a slot given one."""
+    left = surviving_rows(placement, lost)
+    return replace(left, expert_LP=refilled(left.expert_LP, problem.shares_LE, left.gpus))
 
 
 def _spaced(losses: int, most: int) -> list[int]:
@@ -99,75 +149,53 @@ def _spaced(losses: int, most: int) -> list[int]:
     return sorted({int(k) for k in np.linspace(0, losses - 1, count)})
 
 
-def surviving(placement: Placement, lost: tuple[int, ...]) -> Placement:
-    """The placement on the GPUs that are left, ranks closed up."""
-    alive_G = np.ones(placement.gpus, dtype=bool)
-    alive_G[list(lost)] = False
-    alive_P = np.repeat(alive_G, placement.slots_per_gpu)
-    return Placement(placement.expert_LP[:, alive_P], placement.layer_ids, int(alive_G.sum()))
+class _Losses:
+    """One placement on one load: what it serves whole, and after each loss."""
+
+    def __init__(self, problem: Problem, placement: Placement, load: LoadProfile | None) -> None:
+        self._problem, self._placement, self._load = problem, placement, load
+        self._whole = cost(problem, placement, load)
+        tokens = problem.workload.tokens_per_rank
+        self.before = _served(problem, self._whole, tokens, problem.gpus * tokens)
+
+    def loss(self, lost: tuple[int, ...]) -> Loss:
+        problem, rows = self._problem, surviving_rows(self._placement, lost)
+        # what is left promises nothing
+        topology = problem.topology.without(lost)
+        asked = replace(problem, topology=topology, survive=None, resplittable=False, kv_floor_bytes=0.0)
+        left = surviving(problem, self._placement, lost)
+        tokens, before = problem.workload.tokens_per_rank, problem.gpus * problem.workload.tokens_per_rank
+        more = replace(asked, workload=replace(asked.workload, tokens_per_rank=-(-before // left.gpus)))
+        same, all_tokens = cost(asked, left, self._load), cost(more, left, self._load)
+        return Loss(
+            lost,
+            int(missing_L(rows.expert_LP, problem.model.experts).sum()),
+            _served(asked, same, tokens, left.gpus * tokens),
+            _served(more, all_tokens, more.workload.tokens_per_rank, before),
+            self._gain(same, left.gpus / problem.gpus) or self._gain(all_tokens, 1.0),
+        )
+
+    def _gain(self, after: Cost, share: float) -> str:
+        """Why `share` of the tokens takes no longer than that share of the step before: the part of the step
+        that gives most, and what it waited for. Empty where it does take longer.
+        """
+        whole = self._whole
+        if after.total_seconds > share * whole.total_seconds:
+            return ""
+        saved = {
+            part: share * float(getattr(whole, f"{part}_seconds_L").sum())
+            - float(getattr(after, f"{part}_seconds_L").sum())
+            for part in PARTS
+        }
+        part = max(PARTS, key=lambda name: saved[name])
+        if part == "compute":
+            balance = f"max/mean {whole.max_over_mean:.2f} to {after.max_over_mean:.2f}"
+            return f"compute waited for GPUs that were lost or are less busy beside the others ({balance})"
+        crossed, crosses = whole.cross_node_share, after.cross_node_share
+        away = f"{crossed:.0%} of the assignments left their node, now {crosses:.0%}"
+        return f"{part} waited for {whole.bottleneck} ({away}): smaller groups of GPUs are faster here"
 
 
-def _count(survive: Survival, problem: Problem) -> int:
-    return problem.topology.node_count if survive.node else comb(problem.gpus, survive.gpus)
-
-
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """The layers with a signal, unless there are none: the others are no part of any balance figure.
-
-    `speed_G` as a Problem has it.
-    """
-
-    shares_LE: Floats
-    placement: Placement
-    speed_G: Floats
-
-
-def _told(problem: Problem, load: LoadProfile, placement: Placement) -> _Told:
-    told_L = load.total_LE.any(axis=1)
-    rows = np.flatnonzero(told_L | ~told_L.any())
-    layer_ids = tuple(placement.layer_ids[row] for row in rows)
-    some = replace(placement, expert_LP=placement.expert_LP[rows], layer_ids=layer_ids)
-    speed_G = np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
-    return _Told(load.shares_LE[rows], some, speed_G)
-
-
-def _losses(problem: Problem, survive: Survival, possible: int, told: _Told) -> list[tuple[int, ...]]:
-    """All of them where that is quick; else the worst one found by adding GPU after GPU, and a drawn sample
-    (seed 0), in order.
-    """
-    affordable = max(LOSS_WORK // told.placement.expert_LP.size, 16)
-    if possible <= affordable:
-        return list(islice(loss_sets(survive, problem.node_G), possible))
-    draw = np.random.default_rng(0)
-    drawn = (draw.choice(problem.gpus, survive.gpus, replace=False) for _ in range(affordable))
-    return sorted({*(tuple(sorted(lost_G.tolist())) for lost_G in drawn), _greedy_worst(told, survive.gpus)})
-
-
-def _greedy_worst(told: _Told, gpus: int) -> tuple[int, ...]:
-    lost: tuple[int, ...] = ()
-    for _ in range(gpus):
-        others = [gpu for gpu in range(told.placement.gpus) if gpu not in lost]
-        worst = max(others, key=lambda gpu: (_balance(told, (*lost, gpu)), -gpu))
-        lost = tuple(sorted((*lost, worst)))
-    return lost
-
-
-def _balance(told: _Told, lost: tuple[int, ...]) -> float:
-    """max/mean of the survivors: busiest GPUs (load over speed) summed over layers, over what perfect balance
-    would be.
-    """
-    left = surviving(told.placement, lost)
-    replicas_LE = left.replicas_LE(told.shares_LE.shape[1])
-    value_LP = np.take_along_axis(told.shares_LE / np.maximum(replicas_LE, 1), left.expert_LP, axis=1)
-    load_LG = value_LP.reshape(len(value_LP), left.gpus, -1).sum(axis=2)
-    speed_G = np.delete(told.speed_G, list(lost))
-    return float((load_LG / speed_G).max(axis=1).sum() / (load_LG.sum() / speed_G.sum()))
-
-
-def _timed(
-    even: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None, max_over_mean: float
-) -> Loss:
-    left = replace(even, topology=even.topology.without(lost)) if lost else even
-    seconds = cost(left, surviving(placement, lost), load).total_seconds
-    return Loss(lost, max_over_mean, seconds, left.gpus * even.workload.tokens_per_rank / seconds)
+def _served(problem: Problem, found: Cost, tokens_per_rank: int, tokens: int) -> Served:
+    seconds = found.total_seconds
+    return Served(problem.gpus, tokens_per_rank, seconds, tokens / seconds, found.max_over_mean)

@@ -3,8 +3,10 @@
 from typing import cast
 
 from planner.base import find_named, modules_with
+from planner.engines.common.elastic import FIXED, Elastic
 from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine, StandIn
 from planner.engines.common.layout import cyclic_placement
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.verdict import MIXED, Verdict
 from planner.placement import Placement
 from planner.problem import Problem
@@ -26,6 +28,12 @@ def judge_launch(engine: str, problem: Problem, version: str | None = None, role
     return find_engine(engine).judge(problem, version, role)
 
 
+def elastic_of(engine: str) -> Elastic:
+    """What the engine does after a loss, and how it changes its size."""
+    found: Elastic = getattr(find_engine(engine), "ELASTIC", FIXED)
+    return found
+
+
 def paired_engines() -> dict[str, PairedEngine]:
     """By name, the engines that can be started as a pair of prefill and decode servers."""
     engines = _engines()
@@ -45,6 +53,12 @@ def stand_ins() -> dict[str, StandIn]:
     engines = _engines()
     with_table = [name for name in sorted(engines) if hasattr(engines[name], "TABLE_NAME")]
     return {name: cast("StandIn", engines[name]) for name in with_table}
+
+
+def online_balancer(engine: str) -> OnlineBalancer | None:
+    """How it balances while it serves; None where it does not, or where that was not read."""
+    found: OnlineBalancer | None = getattr(find_engine(engine), "ONLINE", None)
+    return found
 
 
 def map_formats() -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from planner.base import dump_json
-from planner.engines.common import script, usual
+from planner.engines.common import attention, script, usual
 from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, Finding, Verdict, check_role
 from planner.engines.common.vllm_serve import serve_words
@@ -36,6 +37,13 @@ _REMOVAL = "static EPLB from an expert map is scheduled for removal in v0.25.1"
 RELEASES = (
     Release(VERSION, "sources at 182b75e, read; not run", None),
     Release("0.25.1", "its deprecation note, read", refused=_REMOVAL),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=650,
+    window_steps=600,
+    stalls=False,
+    source="ascend_config.py at 182b75e, read: expert_heat_collection_interval and "
+    "algorithm_execution_interval; its default policy, Swift, moves less than the EPLB taken here",
 )
 replica_rule = usual.one_rule(REPLICA_RULE)
 default_placement = cyclic_placement  # assumed
@@ -70,6 +78,7 @@ def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Ve
     check_role(TITLE, role, ROLES, problem.workload.phase)
     release, _ = find_release(TITLE, RELEASES, version)
     source, broken = f"{_SOURCE}, read", map_limits(problem.model, problem.slots, problem.gpus)
+    broken += attention.one_gpu(TITLE, problem)
     refused = (Finding(limit.rule, limit.text, source, refused=True) for limit in broken)
     text = "the map is read by model runner v1, and no weights move while it serves"
     served = Finding("map", text, source, ("--enable-expert-parallel", "--additional-config"))

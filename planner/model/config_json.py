@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.base import BadInput
+from planner.model.config_body import body_from_config
 from planner.model.families import FAMILIES, Family
 from planner.model.hf_config import MOST_LAYERS, HfConfig, quoted, shown
 from planner.model.model import ModelSpec
@@ -32,26 +33,25 @@ def spec_from_config(config: dict[str, Any], name: str, source: str) -> ModelSpe
     layers = _layers(reader, family)
     hidden = reader.whole(family.hidden, 1, LARGEST_WIDTH)
     dtype, assumed = weight_dtype(config, reader.values, source)
-    return ModelSpec(
-        name=name,
-        architecture=architecture,
-        layers=layers.count,
-        moe_layer_ids=tuple(layers.moe_ids),
-        experts=layers.whole(family.experts, 2, MOST_EXPERTS),
-        top_k=layers.whole(family.top_k, 1, MOST_EXPERTS),
-        hidden=hidden,
-        expert_intermediate=layers.whole(family.width, 1, LARGEST_WIDTH),
-        dispatch_width=_dispatch_width(reader, family, hidden),
-        weight_dtype=dtype,
-        source=source,
-        draft_layer_ids=tuple(family.draft_layers(reader, layers.count)),
-        shared_experts=layers.shared(family.shared),
-        expert_groups=reader.whole(family.groups, 1, MOST_EXPERTS, default=1),
-        groups_per_token=reader.whole("topk_group", 1, MOST_EXPERTS, default=1),
-        expert_matrices=family.matrices,
-        dtype_assumed=assumed,
-        quant_method=quant_method(config, reader.values, dtype),
-    )
+    facts: dict[str, Any] = {
+        "layers": layers.count,
+        "moe_layer_ids": tuple(layers.moe_ids),
+        "experts": layers.whole(family.experts, 2, MOST_EXPERTS),
+        "top_k": layers.whole(family.top_k, 1, MOST_EXPERTS),
+        "hidden": hidden,
+        "expert_intermediate": layers.whole(family.width, 1, LARGEST_WIDTH),
+        "dispatch_width": _dispatch_width(reader, family, hidden),
+        "weight_dtype": dtype,
+        "draft_layer_ids": tuple(family.draft_layers(reader, layers.count)),
+        "shared_experts": layers.shared(family.shared),
+        "expert_groups": reader.whole(family.groups, 1, MOST_EXPERTS, default=1),
+        "groups_per_token": reader.whole("topk_group", 1, MOST_EXPERTS, default=1),
+        "expert_matrices": family.matrices,
+        "dtype_assumed": assumed,
+        "quant_method": quant_method(config, reader.values, dtype),
+    }
+    body = body_from_config(config, reader, family, facts)
+    return ModelSpec(name=name, architecture=architecture, source=source, body=body, **facts)
 
 
 def _family(config: dict[str, Any], reader: HfConfig) -> tuple[str, Family]:

@@ -1,8 +1,11 @@
 """How each family of models spells its facts in a config.json: one row for each way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import planner.model.attention_layers as heads
+import planner.model.latent_layers as latent
 import planner.model.moe_layers as rule
+from planner.model.attention_layers import AttentionRule
 from planner.model.moe_layers import LayerRule
 
 
@@ -21,24 +24,36 @@ class Family:
     dispatch_width: str = ""  # latent MoE only
     matrices: int = 3
     groups: str = "n_group|num_expert_group"
+    attention: AttentionRule = heads.grouped
+    dense: str = "instead"  # feed-forward networks: in place of experts, beside them, twice, or blocks
+    dense_width: str = "intermediate_size"
+    shared_width: str = ""  # the key of all shared experts together; as wide as routed ones without it
+    tied: bool = False  # the LM head is the embedding, where the config does not say
 
 
 _MIXTRAL = Family(
     rule.every, "num_local_experts", width="intermediate_size", top_k="num_experts_per_tok|experts_per_token"
 )
+_MINIMAX_M1 = replace(_MIXTRAL, attention=latent.lightning)
 _OLMOE = Family(rule.every, "num_experts", width="intermediate_size")
 _QWEN = Family(
     rule.sparse_step,
     "num_experts|num_local_experts",
     shared="shared_expert_intermediate_size",
+    shared_width="shared_expert_intermediate_size",
     draft_layers=rule.draft,
 )
-_DEEPSEEK = Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)
+_DEEPSEEK = Family(
+    rule.after_dense,
+    "n_routed_experts",
+    shared="n_shared_experts",
+    draft_layers=rule.draft,
+    attention=latent.latent_or_grouped,
+)
 # hash-routed layers hold experts too
-_DEEPSEEK_V4 = Family(rule.every, "n_routed_experts", shared="n_shared_experts", draft_layers=rule.draft)
-_DOTS = Family(
-    rule.after_dense, "n_routed_experts", shared="n_shared_experts"
-)  # MiMo's draft layers are dense
+_DEEPSEEK_V4 = replace(_DEEPSEEK, moe_layers=rule.every, attention=latent.compressed)
+# MiMo's draft layers are dense
+_DOTS = Family(rule.after_dense, "n_routed_experts", shared="n_shared_experts", attention=heads.pattern)
 _KIMI_LINEAR = Family(
     rule.after_dense,
     "num_experts|num_local_experts",
@@ -46,6 +61,7 @@ _KIMI_LINEAR = Family(
     shared="num_shared_experts|n_shared_experts",
     draft_layers=rule.draft,
     dispatch_width="routed_expert_hidden_size",
+    attention=latent.kimi_linear,
 )
 _MINIMAX_M3 = Family(
     rule.after_dense,
@@ -53,6 +69,9 @@ _MINIMAX_M3 = Family(
     width="moe_intermediate_size|intermediate_size",
     shared="n_shared_experts",
     draft_layers=rule.draft,
+    attention=heads.indexed,
+    dense_width="dense_intermediate_size",
+    shared_width="shared_intermediate_size",
 )
 _STEP = Family(
     rule.enumerated,
@@ -60,10 +79,20 @@ _STEP = Family(
     top_k="num_experts_per_tok|moe_top_k",
     shared=1,
     draft_layers=rule.draft_enumerated,
+    shared_width="share_expert_dim|share_expert_dims",
 )
-_GEMMA = Family(rule.every, "num_experts", top_k="top_k_experts")  # the dense MLP beside is no shared expert
-_LLAMA4 = Family(rule.interleaved, "num_local_experts", width="intermediate_size", shared=1)
-_JAMBA = Family(rule.period, "num_experts", width="intermediate_size")
+_GEMMA = Family(  # the dense MLP beside is no shared expert
+    rule.every, "num_experts", top_k="top_k_experts", attention=heads.global_heads, dense="beside", tied=True
+)
+_LLAMA4 = Family(
+    rule.interleaved,
+    "num_local_experts",
+    width="intermediate_size",
+    shared=1,
+    attention=heads.chunks,
+    dense_width="intermediate_size_mlp",
+)
+_JAMBA = Family(rule.period, "num_experts", width="intermediate_size", attention=latent.jamba)
 _NEMOTRON_H = Family(
     rule.block_layers,
     "n_routed_experts",
@@ -72,6 +101,9 @@ _NEMOTRON_H = Family(
     layers="",
     dispatch_width="moe_latent_size",
     matrices=2,  # up and down, no gate: transformers, modeling_nemotron_h.py, NemotronHExperts
+    attention=latent.nemotron,
+    dense="blocks",
+    shared_width="moe_shared_expert_intermediate_size",
 )
 _DBRX = Family(
     rule.every,
@@ -90,12 +122,20 @@ _HUNYUAN = Family(
     shared="num_shared_expert",
 )
 _LONGCAT = Family(
-    rule.every, "n_routed_experts", width="expert_ffn_hidden_size", top_k="moe_topk", layers="num_layers"
+    rule.every,
+    "n_routed_experts",
+    width="expert_ffn_hidden_size",
+    top_k="moe_topk",
+    layers="num_layers",
+    attention=latent.twice,
+    dense="twice",
+    dense_width="ffn_hidden_size",
 )
 
 # Which `model_type`s are of a family.
 _MEMBERS = (
-    (_MIXTRAL, "mixtral minimax_m1 minimax_m2 phimoe gpt_oss"),
+    (_MIXTRAL, "mixtral minimax_m2 phimoe gpt_oss"),
+    (_MINIMAX_M1, "minimax_m1"),
     (_OLMOE, "olmoe grok-1"),
     (_QWEN, "qwen2_moe qwen3_moe qwen3_next qwen3_vl_moe qwen3_vl_moe_text qwen3_5_moe qwen3_5_moe_text"),
     (_DEEPSEEK, "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm4_moe glm_moe_dsa"),

@@ -8,6 +8,10 @@ from planner.base import BadInput
 MOST_LAYERS = 10_000  # far past any model; a hostile file must not make us loop
 
 
+class Missing(BadInput):
+    """A fact that the file does not state."""
+
+
 @dataclass(frozen=True)
 class HfConfig:
     """The text model's part of a config.json.
@@ -30,7 +34,7 @@ class HfConfig:
     def whole(self, keys: str, least: int, most: int, default: int | None = None) -> int:
         value = self.get(keys)
         if value is None and default is None:
-            raise BadInput(
+            raise Missing(
                 f"{self.where}: the key {quoted(keys)} is missing or null; "
                 "give the model's complete config.json"
             )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planner.base import BadInput
+from planner.model.body import Body
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class ModelSpec:
     expert_matrices: int = 3  # gate, up, down; 2 where the expert has no gate
     dtype_assumed: bool = False  # the release's weight dtype could not be verified
     quant_method: str = ""  # of its config's quantization, where that is not the usual one of its dtype
+    facts_of: str = ""  # the entry of the catalogue whose facts these are, where it has none of this name
+    body: Body | None = None  # outside the routed experts; None: not known, a rule of thumb has to do
 
     def __post_init__(self) -> None:
         for field in ("layers", "experts", "top_k", "hidden", "expert_intermediate", "dispatch_width"):
@@ -68,18 +71,19 @@ class ModelSpec:
         return self.quant_method or USUAL_METHODS[self.weight_dtype]
 
     @property
-    def _expert_weights(self) -> int:
+    def expert_weights(self) -> int:
+        """Weights of one routed expert of one layer."""
         return self.expert_matrices * self.dispatch_width * self.expert_intermediate
 
     @property
     def expert_bytes(self) -> float:
         """Weight bytes of one routed expert of one layer, block scales included."""
-        return self._expert_weights * BYTES_PER_WEIGHT[self.weight_dtype]
+        return self.expert_weights * BYTES_PER_WEIGHT[self.weight_dtype]
 
     @property
     def flops_per_assignment(self) -> float:
         """Floating point operations of one (token, expert) assignment."""
-        return 2.0 * self._expert_weights
+        return 2.0 * self.expert_weights
 
 
 BYTES_PER_WEIGHT = {

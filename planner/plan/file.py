@@ -8,7 +8,7 @@ import numpy as np
 from planner.base import BadInput, check_keys, read_json, write_json
 from planner.cost import cost
 from planner.load import LoadProfile
-from planner.model import ModelSpec
+from planner.model import ModelSpec, body_from_dict
 from planner.placement import Placement
 from planner.plan.plan import Plan
 from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
@@ -110,6 +110,10 @@ def _model(value: dict[str, Any], where: str) -> ModelSpec:
     fields: dict[str, Any] = {
         key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()
     }
+    if fields.get("body") is not None:
+        if not isinstance(fields["body"], dict):
+            raise BadInput(f"{where}: model: 'body' is {type(fields['body']).__name__}; expected a mapping")
+        fields["body"] = body_from_dict(fields["body"], f"{where}: model: body")
     try:
         return ModelSpec(**fields)
     except TypeError as error:
@@ -117,10 +121,12 @@ def _model(value: dict[str, Any], where: str) -> ModelSpec:
 
 
 def _workload(value: dict[str, Any], where: str) -> Workload:
+    """An older file does not say how long requests are, nor how many GPUs share their attention."""
     check_keys(
         value,
         f"{where}: workload",
         {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str},
+        {"prompt_tokens": int, "output_tokens": int, "attention_tp": int, "context_given": bool},
     )
     return Workload(**value)
 

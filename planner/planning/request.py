@@ -20,12 +20,17 @@ class PlanRequest:
     ranks: str | None = None  # what identical load files are: same, one counter; sum, several
     redundant: int | None = None  # None: chosen by predicted time
     ep: int | None = None
+    without: str | None = None  # GPUs that are lost: '3,7', '0-3', 'node1' or a node's name
     engine: str | None = None
     method: str = "auto"
     seed: int = 0
     budget_seconds: float | None = None
     phase: str = "decode"
     tokens_per_rank: int | None = None
+    context: int | None = None  # tokens of a request, prompt and output together
+    isl: int | None = None  # of its prompt
+    osl: int | None = None  # of its output
+    attention_tp: int = 1
     transport: str | None = None
     replica_rule: str | None = None
     held_out: float = 1 / 3

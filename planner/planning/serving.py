@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from planner.base import BadInput
-from planner.engines import Verdict, find_engine, judge_launch
+from planner.engines import Verdict, elastic_of, find_engine, judge_launch
 from planner.model import find_model
+from planner.plan import LOST, Resize
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.request import PlanRequest
 from planner.problem import Problem, check_slots
@@ -42,3 +43,26 @@ def launch_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
         f"WARNING: `emit --engine {engine}` would refuse this plan: {finding.text}"
         for finding in verdict.refused
     )
+
+
+def loss_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
+    """What the engine does when it loses ranks, where the question asks to survive that."""
+    if engine is None or problem.survive is None:
+        return ()
+    title, elastic = find_engine(engine).TITLE, elastic_of(engine)
+    if not elastic.replaces:
+        return (f"{title} does not place experts anew after a loss ({elastic.replaces_source})",)
+    words = " ".join(elastic.replaces_by)
+    text = f"{title} places experts anew after a loss where it is started with {words}"
+    return (f"{text} ({elastic.replaces_source}); the launch that `emit` writes has other words",)
+
+
+def resize_notes(engine: str | None, resize: Resize | None) -> tuple[str, ...]:
+    """How the engine is asked to serve with more or fewer GPUs, where the plan is for such a change."""
+    if engine is None or resize is None or resize.how == LOST:
+        return ()
+    title, elastic, gpus = find_engine(engine).TITLE, elastic_of(engine), len(resize.kept_G)
+    most = max(gpus, resize.old.gpus)
+    words = " ".join(elastic.resizes_by).format(gpus=most)
+    asked = f"{title} takes this size by {elastic.request.format(gpus=gpus)}, started with {words}"
+    return (f"{asked} ({elastic.resizes_source}); it then places experts by its own balancer",)

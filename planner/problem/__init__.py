@@ -7,10 +7,12 @@ from planner.problem.problem import Problem
 from planner.problem.redundancy import check_slots, least_redundant
 from planner.problem.rules import Violation, row_violations, survives, violations
 from planner.problem.survival import Survival, held_places_LE, loss_sets, lost_experts, parse_survival
-from planner.problem.workload import BYTES_PER_ELEMENT, TRANSPORTS, Workload
+from planner.problem.workload import BYTES_PER_ELEMENT, OUTPUT_TOKENS, PROMPT_TOKENS, TRANSPORTS, Workload
 
 __all__ = [
     "BYTES_PER_ELEMENT",
+    "OUTPUT_TOKENS",
+    "PROMPT_TOKENS",
     "TRANSPORTS",
     "Objective",
     "Problem",

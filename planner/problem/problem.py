@@ -40,6 +40,10 @@ class Problem:
         if self.load.layer_ids != self.model.placed_layer_ids or self.load.experts != self.model.experts:
             raise ValueError("the load must have a row for every placed layer and a column for every expert")
         check_slots(self.model, self.gpus, self.redundant)
+        shared = self.workload.attention_tp
+        if self.gpus % shared:
+            sizes = ", ".join(str(size) for size in range(1, self.gpus + 1) if self.gpus % size == 0)
+            raise BadInput(f"--attention-tp {shared} does not divide {self.gpus} GPUs; use one of {sizes}")
         if self.resplittable:
             check_joins(self.model, self.gpus, self.redundant)
         if not self.kv_floor_bytes >= 0:

@@ -116,6 +116,23 @@ def least_slots_per_gpu(survive: Survival, experts: int, node_G: Ints) -> int:
     return slots
 
 
+def least_slots_replaced(survive: Survival, experts: int, node_G: Ints) -> int:
+    """The same for an engine that goes on after a loss and places experts anew on the GPUs that are left.
+
+    Those without a copy come from disk. So the largest loss must leave a slot for every expert.
+
+    >>> least_slots_replaced(Survival(gpus=1), 8, np.array([0, 0, 1, 1]))
+    3
+    >>> least_slots_replaced(Survival(node=True), 8, np.array([0, 0, 0, 1]))
+    8
+    """
+    size_X = np.sort(np.bincount(survive.place_G(node_G)))
+    left = int(size_X[: -survive.losses].sum())
+    if not left:
+        raise _too_few_places(survive, len(size_X))
+    return -(-experts // left)
+
+
 def _too_few_places(survive: Survival, places: int) -> Infeasible:
     noun, nouns = ("node", "nodes") if survive.node else ("GPU", "GPUs")
     have = f"{places} {nouns if places > 1 else noun}"

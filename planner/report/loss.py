@@ -1,37 +1,46 @@
-"""What is left after a loss, as a table for a terminal."""
+"""What is left after a loss, as a table for a terminal, and the sentences that say what it rests on."""
 
 from rich.table import Table
 
 from planner.base import human_seconds
-from planner.cost import AfterLoss, Loss
+from planner.cost import AfterLoss, LeastRedundant, Loss, Served
+from planner.load import spans
+from planner.problem import Survival
 from planner.report.tables import table_of
 
-SHOWN_GPUS = 8  # of a lost node
+SHOWN_GPUS = 24  # characters of the lost ones
+NAMES = ("loss", "GPUs lost", "own batch", "tokens/s", "all tokens", "tokens/s ")
 
 
 def loss_table(found: AfterLoss) -> Table:
-    """Before, worst and mean. The survivors of an expert share evenly, under every engine's rule."""
+    """Before, worst and mean: steps and tokens/s of the GPUs left, with their own batch and all tokens."""
     where = "held-out" if found.held_out else "fitted"
-    before = found.whole.tokens_per_s
-    one_by_one = {"none": found.whole, "worst balance": found.worst_balance, "slowest": found.slowest}
-    rows = [
-        (name, _gpus(loss), *_cells(loss.max_over_mean, loss.total_seconds, loss.tokens_per_s / before))
-        for name, loss in one_by_one.items()
-    ]
-    mean = _cells(found.mean_max_over_mean, found.mean_seconds, found.mean_tokens_per_s / before)
-    rows.append(("mean", "", *mean))
-    names = ("loss", "GPUs lost", "max/mean", "step", "tokens/s against before")
+    before = found.before
+    rows: list[tuple[str, ...]] = [("none", "", human_seconds(before.total_seconds), "100.0%", "", "")]
+    one_by_one = {"worst balance": found.worst_balance, "slowest": found.slowest}
+    rows += [(name, gpus_text(loss.gpus), *cells(loss, before)) for name, loss in one_by_one.items()]
+    own = f"{found.mean_same_batch_tokens_per_s / before.tokens_per_s:.1%}"
+    rows.append(("mean", "", "", own, "", f"{found.mean_all_tokens_per_s / before.tokens_per_s:.1%}"))
     title = f"After the loss of {found.survive} ({where} load)"
-    return table_of(names, rows, words=("loss", "GPUs lost"), title=title)
+    return table_of(NAMES, rows, words=("loss", "GPUs lost"), title=title)
 
 
 def loss_note(found: AfterLoss) -> str:
-    """What the table rests on."""
-    rests = (
-        "Every expert keeps a slot; survivors share its load evenly, "
-        "ranks left bring as many tokens as before, nothing is re-planned."
+    """What the table rests on, the fewest replicas that survive, and why a loss may cost nothing."""
+    lines = [
+        f"{rests_on(found.replica_rule, found.transport)} {coverage(found)}.",
+        least_text(found.survive, found.least_redundant),
+        *gain_texts(found),
+    ]
+    return "\n".join(lines)
+
+
+def rests_on(replica_rule: str, transport: str) -> str:
+    return (
+        f"Before is the plan as served, and after is under the same rule ({replica_rule}) and transport "
+        f"({transport}). Own batch: each GPU left brings as many tokens as before, the lost ones' requests "
+        "are gone; all tokens: the GPUs left bring those of all. Nothing is re-planned."
     )
-    return f"{rests} {coverage(found)}."
 
 
 def coverage(found: AfterLoss) -> str:
@@ -42,10 +51,39 @@ def coverage(found: AfterLoss) -> str:
     return f"Balance of {losses}, steps of {found.timed}"
 
 
-def _cells(max_over_mean: float, seconds: float, tokens: float) -> tuple[str, str, str]:
-    return f"{max_over_mean:.4f}", human_seconds(seconds), f"{tokens:.1%}"
+def least_text(survive: Survival, least: LeastRedundant) -> str:
+    """
+    >>> least_text(Survival(gpus=1), LeastRedundant(kept=16, replaced=None))[:74]
+    'Least R for any 1 GPU: 16 where the engine leaves experts where they are, '
+    """
+    kept, replaced = ("none" if one is None else str(one) for one in (least.kept, least.replaced))
+    return (
+        f"Least R for {survive}: {kept} where the engine leaves experts where they are, {replaced} where it "
+        "places them anew on the GPUs left (those without a copy read from disk)."
+    )
 
 
-def _gpus(loss: Loss) -> str:
-    shown = ", ".join(map(str, loss.gpus[:SHOWN_GPUS]))
-    return shown + (f", ... ({len(loss.gpus)})" if len(loss.gpus) > SHOWN_GPUS else "")
+def gain_texts(found: AfterLoss) -> list[str]:
+    """Why a loss is predicted to yield no less than the machine did, each reason once."""
+    gains = {loss.gain: loss for loss in (found.slowest, found.worst_balance) if loss.gain}
+    return [f"The loss of GPUs {gpus_text(loss.gpus)} costs nothing: {why}." for why, loss in gains.items()]
+
+
+def cells(loss: Loss, before: Served) -> tuple[str, ...]:
+    """Step and tokens/s with the own batch, then with all tokens."""
+    pairs = (
+        (human_seconds(one.total_seconds), f"{one.tokens_per_s / before.tokens_per_s:.1%}")
+        for one in (loss.same_batch, loss.all_tokens)
+    )
+    return tuple(text for pair in pairs for text in pair)
+
+
+def gpus_text(gpus: tuple[int, ...]) -> str:
+    """
+    >>> gpus_text((0, 1, 2, 5)), gpus_text(tuple(range(0, 40, 2)))
+    ('0-2, 5', '0, 2, 4, 6, 8, 10, ... (20)')
+    """
+    text = spans(list(gpus))
+    if len(text) <= SHOWN_GPUS:
+        return text
+    return f"{text[: text.rindex(', ', 0, SHOWN_GPUS - 2)]}, ... ({len(gpus)})"

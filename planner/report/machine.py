@@ -7,11 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_bandwidth
-from planner.report.tables import FOLDED, table_of
+from planner.report.tables import table_of
 from planner.report.topology import topology_report
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
-    from planner.planning import Fault
     from probes.survey.found import Found
 
 
@@ -38,9 +37,11 @@ def found_report(found: "Found") -> RenderableType:
 def _counted(found: "Found") -> list[str]:
     machine = found.machine
     domains = len(machine.nvlink_domains)
+    apart = [one for one in found.comparisons if one.departs]
     counts = f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'}"
     return [
         f"{counts} (from {', '.join(machine.kinds)})",
+        *(f"Measured {one.text}: moeplan topology check says why and what it costs" for one in apart),
         *(f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]),
         *(
             f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
@@ -54,15 +55,6 @@ def measured_table(found: "Found") -> Table:
     title = "Measured. busbw is made to compare runs by; a GPU's links carry what it sends"
     header, *samples = found.measured_rows
     return table_of(header, samples, words=("benchmark",), title=title)
-
-
-def findings_table(findings: "list[Fault]") -> RenderableType:
-    """What was found wrong: what, what it costs, what to do."""
-    if not findings:
-        return Text("nothing found")
-    rows = [(finding.where, finding.what, finding.cost or "-", finding.remedy) for finding in findings]
-    names = ("where", "what", "what it costs", "what to do")
-    return table_of(names, rows, words=names, columns=FOLDED, title="Findings", show_lines=True)
 
 
 def _span(domain: tuple[int, ...]) -> str:

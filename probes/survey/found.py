@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.base import BadInput
-from planner.topology import Topology
+from planner.topology import Comparison, Topology, against_stated
 from probes.base.facts import FabricFacts, MeasureFacts
 from probes.fabric.shape import shape_of
 from probes.machine.assemble import Imported
+from probes.measure.all_to_all import all_to_all_of
 from probes.measure.busbw import bisection_bytes_per_s, out_of_place, rows
 from probes.measure.fit import fit_facts
 
@@ -52,6 +53,13 @@ class Found:
         return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in crossing]
 
     @property
+    def comparisons(self) -> list[Comparison]:
+        """What each all-to-all shows beside the stated rate of the links it had to wait for."""
+        topology = self.machine.topology
+        found = [_compared(topology, one) for one in self.measured] if topology is not None else []
+        return [one for one in found if one is not None]
+
+    @property
     def fits(self) -> list[tuple[str, str]]:
         """Which benchmark, and its start-up and rate with their residual, or why there is no line."""
         return [(_name(one), _fit_text(one)) for one in self.measured]
@@ -61,7 +69,29 @@ class Found:
             **self.machine.to_dict(),
             "fabrics": [_fabric_to_dict(fabric) for fabric in self.fabrics],
             "measurements": [_measured_to_dict(measured) for measured in self.measured],
+            "comparisons": [_comparison_to_dict(one) for one in self.comparisons],
         }
+
+
+def _compared(topology: Topology, measured: MeasureFacts) -> Comparison | None:
+    """None where it cannot be: the warnings of the machine say why it was not used."""
+    try:
+        return against_stated(topology, all_to_all_of(topology, measured))
+    except BadInput:
+        return None
+
+
+def _comparison_to_dict(one: Comparison) -> dict[str, Any]:
+    return {
+        "tier": one.tier,
+        "where": one.where,
+        "links": one.links,
+        "stated_bytes_per_s": one.stated.bytes_per_s,
+        "measured_bytes_per_s": one.measured.bytes_per_s,
+        "share": one.share,
+        "departs": one.departs,
+        "source": one.measured.evidence.source,
+    }
 
 
 def _name(measured: MeasureFacts) -> str:

@@ -60,7 +60,10 @@ class MapFile:
 
 
 class Engine(Protocol):
-    """What every engine module offers."""
+    """What every engine module offers.
+
+    One that places experts anew after a loss, or changes its size while it serves, has an ELASTIC too.
+    """
 
     NAME: str
     TITLE: str

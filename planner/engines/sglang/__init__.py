@@ -6,8 +6,10 @@ code, on a CPU.
 
 from planner.engines.common import deepep, script, usual
 from planner.engines.common.command import Endpoint, node_command
+from planner.engines.common.elastic import Elastic
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.sglang import rules
@@ -38,6 +40,27 @@ _OLDER = "its wheel, read: the same map and rules, without --attn-dp-size"
 RELEASES = (
     Release("0.5.21", f"{_OLDER}; its list of models is taken from 0.5.23", READS_MAP),
     Release("0.5.23", "its wheel, read and run", READS_MAP, frozenset({ATTN_DP, GATHERED_RULE})),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=1000,
+    window_steps=1000,
+    stalls=True,
+    source="its wheel, read: --eplb-rebalance-num-iterations, the recorder's buffer, all layers in one chunk",
+)
+ELASTIC = Elastic(
+    replaces=True,
+    replaces_by=("--elastic-ep-backend mooncake", "--moe-a2a-backend mooncake", "--enable-eplb"),
+    replaces_source=(
+        "its wheel of 0.5.23: elastic_ep/elastic_ep.py:567, eplb/eplb_manager.py:301, "
+        "eplb/eplb_algorithms/elasticity_aware.py, read"
+    ),
+    grows=True,
+    request='POST /scale_elastic_ep {{"new_ep_size": {gpus}}}',
+    resizes_by=("--elastic-ep-backend mooncake", "--max-ep-size {gpus}", "--load-balance-method round_robin"),
+    resizes_source=(
+        "its wheel of 0.5.23: managers/scheduler.py:5959, arg_groups/parallel_hook.py:519-690, read; "
+        "sglang#33111, which lets ranks go, is open"
+    ),
 )
 dispatch_dtype = usual.block_fp8
 default_placement = cyclic_placement

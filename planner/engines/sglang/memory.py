@@ -43,9 +43,13 @@ def room(problem: Problem, sizes: Sizes, mode: str) -> Room:
 
 
 def _activations(problem: Problem, sizes: Sizes, mode: str) -> float:
-    """Of the tokens of one rank; without an all-to-all its experts see those of all ranks."""
+    """Of the tokens of one rank; without an all-to-all its experts see those of all ranks.
+
+    GPUs that share a request's attention also hold each other's tokens before and after it.
+    """
     tokens, model = max(sizes.running, sizes.chunk), problem.model
     own = TOKEN_BYTES * max(tokens, LEAST_TOKENS) + GIB / 2 + min(problem.gpus, 16) / 8 * GIB
+    own += 2 * 2.0 * (problem.workload.attention_tp - 1) * tokens * model.hidden
     if mode != GATHER:
         return own
     width = model.expert_matrices * model.expert_intermediate + model.dispatch_width

@@ -13,6 +13,7 @@ from planner.engines.common import script, usual
 from planner.engines.common.command import NodeCommand, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import refuse_broken, rows_by_layer, same_rows
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import find_release
 from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Verdict, check_role
 from planner.engines.trtllm import alltoall, rules
@@ -45,6 +46,13 @@ REPLICA_RULE = "round-robin"  # over replicas, within blocks of 1024 entries
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 ROLES = (MIXED, PREFILL, DECODE)
+ONLINE = OnlineBalancer(
+    interval_steps=58,
+    window_steps=58,
+    stalls=False,
+    source="its sources, read: layer_updates_per_iter layers at each iteration, 0 where nobody sets it; "
+    "assumed: one, of 58 layers, and a look as far back",
+)
 replica_rule = usual.one_rule(REPLICA_RULE)
 
 

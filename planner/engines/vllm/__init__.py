@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from planner.base import BadInput
 from planner.engines.common import dynamo, script, usual, vllm_plugin
 from planner.engines.common.command import node_command
+from planner.engines.common.elastic import Elastic
 from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, refuse_broken
+from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.vllm import rules
@@ -34,6 +36,27 @@ ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 RELEASES = (
     Release("0.33.0", "its wheel, read; launches and plugin run on a CPU: no release reads a map file"),
+)
+ONLINE = OnlineBalancer(
+    interval_steps=3000,
+    window_steps=1000,
+    stalls=False,
+    source="EPLBConfig of its wheel, read: step_interval, window_size, use_async",
+)
+ELASTIC = Elastic(
+    replaces_source=(
+        "its wheel of 0.33.0: v1/fault_tolerance/engine_core_sentinel.py retries with all ranks or none, "
+        "read; vllm#46370, which goes on without the lost ones, is open"
+    ),
+    grows=True,
+    shrinks=True,
+    request='POST /scale_elastic_ep {{"new_data_parallel_size": {gpus}}}',
+    resizes_by=("--enable-elastic-ep", "--elastic-ep-max-dp-size {gpus}", "--data-parallel-backend ray"),
+    most_redundant=rules.MOST_REDUNDANT,
+    resizes_source=(
+        "its wheel of 0.33.0: v1/engine/core_client.py:1921, v1/engine/utils.py:942-1062, "
+        "config/parallel.py:974, read"
+    ),
 )
 replica_rule = usual.one_rule(REPLICA_RULE)
 dispatch_dtype = usual.block_fp8

@@ -19,7 +19,7 @@ from planner.problem import (
     parse_survival,
     violations,
 )
-from planner.problem.survival import least_slots_per_gpu
+from planner.problem.survival import least_slots_per_gpu, least_slots_replaced
 from tests.planner.small import every_row, random_row
 from tests.strategies import machine_of, problem_of, survivals
 
@@ -80,6 +80,33 @@ def test_the_fewest_slots_are_the_fewest_of_all_placements(
     least = least_slots_per_gpu(survive, experts, node_G)
     assert possible(least)
     assert not possible(least - 1)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1, 1, 1), (3,), (3, 1), (4, 2, 1)])
+@pytest.mark.parametrize("survive", [Survival(gpus=1), Survival(gpus=2), Survival(node=True)], ids=str)
+@pytest.mark.parametrize("experts", [1, 2, 3, 7])
+def test_experts_placed_anew_need_slots_on_the_gpus_left(
+    survive: Survival, sizes: tuple[int, ...], experts: int
+) -> None:
+    """Each loss is looked at: whether all experts can be dealt out to what it leaves, none twice to a GPU.
+
+    It never takes more slots than an engine needs that leaves experts where they are.
+    """
+    node_G = np.repeat(np.arange(len(sizes)), sizes)
+
+    def possible(slots: int) -> bool:
+        return all(
+            (len(node_G) - len(lost)) * min(slots, experts) >= experts for lost in loss_sets(survive, node_G)
+        )
+
+    if len(set(survive.place_G(node_G).tolist())) < survive.least_replicas:
+        with pytest.raises(Infeasible, match="surviving any"):
+            least_slots_replaced(survive, experts, node_G)
+        return
+    least = least_slots_replaced(survive, experts, node_G)
+    assert possible(least)
+    assert not possible(least - 1)
+    assert least <= least_slots_per_gpu(survive, experts, node_G)
 
 
 def test_losses_are_all_sets_of_gpus_or_all_nodes() -> None:

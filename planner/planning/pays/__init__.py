@@ -1,0 +1,1 @@
+"""Does it pay? Default, permutation, static plan, online and perfect balancing, side by side."""
