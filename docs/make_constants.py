@@ -59,5 +59,5 @@ if __name__ == "__main__":
     name = "-".join(wheel.name.split("-")[:2]).replace("_", "-").replace("-0", " 0")
     fits = list(refit(read_tables(wheel)))
     date = datetime.now(timezone.utc).date().isoformat()
-    TARGET.write_text(constants_text(fits, f"{name} (Apache-2.0)", date), encoding="utf-8")
+    TARGET.write_text(constants_text(fits, f"{name}, Apache-2.0", date), encoding="utf-8")
     print(f"{len(fits)} fits to {TARGET}")

@@ -26,15 +26,13 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     del repeats
     if peers.figures is None:
         return Table(TITLE, (), (ABSENT,))
-    usual: dict[tuple[str, ...], Refit] = {}
-    rows: list[dict[str, object]] = []
+    found: list[Refit] = []
     for one in refit(read_tables(peers.figures)):
+        found.append(one)
         if progress:
-            progress(0.5, " ".join((*one.kind, one.chip)))
-        if one.chip == USUAL:
-            usual[one.kind] = one
-        rows.append(_row(one, usual.get(one.kind)))
-    return Table(TITLE, tuple(rows), NOTES)
+            progress(len(found) / 100, " ".join((*one.kind, one.chip)))
+    usual = {one.kind: one for one in found if one.chip == USUAL}
+    return Table(TITLE, tuple(_row(one, usual.get(one.kind)) for one in found), NOTES)
 
 
 def _row(one: Refit, usual: Refit | None) -> dict[str, object]:
