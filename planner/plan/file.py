@@ -82,8 +82,8 @@ def _problem(value: dict[str, Any], where: str) -> Problem:
 def disagreements(problem: Problem, placement: Placement, value: dict[str, Any]) -> list[str]:
     """Reported figures that differ from recomputed ones.
 
-    Seconds of a traced load are not recomputed: the trace is not in the file. Nor are those that rest on other
-    constants than today's, as an older file's do.
+    Seconds of a traced load are not recomputed: the trace is not in the file. Nor are those that rest on
+    other constants than today's, as an older file's do.
     """
     reported, found = value["predicted"]["fitted"], cost_to_dict(cost(problem, placement))
     same_seconds = not value["load"]["traced"] and value.get("constants") == constants_to_dict(problem)
