@@ -16,7 +16,7 @@ NO_RDMA_SHARE = 0.15  # below it neither uplinks nor ports explain a NIC's rate:
 SOCKET_BYTES_PER_S = 6.5e9  # TCP sockets carry 1 to 6 GB/s, whatever the card
 HALF = (0.4, 0.52)  # half of what is reached: 0.5 x 80 to 103 %
 TWO_PLANES_BYTES_PER_S = 100e9  # 800 Gb/s cards serve two planes of 400
-PCIE_BYTES_PER_S = {"Gen3 x16": (11.5e9, 13.5e9), "Gen4 x16": (24e9, 27e9)}  # reached of 16 and 32 GB/s
+PCIE_BYTES_PER_S = {"Gen3 x16": (12.1e9, 13.5e9), "Gen4 x16": (24e9, 27e9)}  # reached of 16 and 32
 OVERSUBSCRIPTIONS = (2, 3, 4, 8)
 ALL_TO_ALL = "alltoall_perf -b 64M -e 1G -f 2 -g 1"
 

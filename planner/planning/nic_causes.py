@@ -99,10 +99,11 @@ def _ports(signs: Signs) -> Ranked:
 
 
 def _slot(signs: Signs) -> Ranked:
-    """What a PCIe link of an older generation carries, where the NIC could carry more."""
+    """What a PCIe link of an older generation carries: more than half of a NIC of twice its rate reaches."""
     pcie = signs.node.pcie
     for name, (least, most) in PCIE_BYTES_PER_S.items():
-        if least <= signs.rate / signs.seen.nics <= most:
+        through = {signs.rate / signs.seen.nics, signs.rate / signs.seen.gpus}  # a NIC's slot, a GPU's
+        if any(least <= rate <= most for rate in through):
             read = pcie is not None and pcie.rates[0].evidence.kind in ("read", "measured")
             faster = read and pcie is not None and pcie.rates[0].bytes_per_s > 1.5 * most
             yield (

@@ -11,6 +11,7 @@ from planner.report.tables import table_of
 from planner.report.topology import topology_report
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
+    from planner.topology import Comparison
     from probes.survey.found import Found
 
 
@@ -41,13 +42,18 @@ def _counted(found: "Found") -> list[str]:
     counts = f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'}"
     return [
         f"{counts} (from {', '.join(machine.kinds)})",
-        *(f"Measured {one.text}: moeplan topology check says why and what it costs" for one in apart),
+        *(f"Measured {one.text}: for why and what it costs, {_ask(one)}" for one in apart),
+        *(f"Measured {text}; nothing is stated to compare it with: give --nic" for text in found.uncompared),
         *(f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]),
         *(
             f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
             for gpu, names in list(machine.affinity.items())[:SHOWN]
         ),
     ]
+
+
+def _ask(one: "Comparison") -> str:
+    return f"moeplan topology check MACHINE {one.measured.evidence.source}"
 
 
 def measured_table(found: "Found") -> Table:

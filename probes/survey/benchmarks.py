@@ -28,6 +28,9 @@ def read_runs(paths: Sequence[Path], topology: Topology) -> tuple[tuple[AllToAll
         for fact in facts:
             notes += [f"{fact.source}: {warning}" for warning in fact.warnings]
             notes += _other_gpus(fact, topology)
+            if fact.kind == "torch-gloo":
+                refused.append(f"{fact.source}: measured between CPU processes, which GPUs do not go through")
+                continue
             try:
                 runs.append(all_to_all_of(topology, fact))
             except BadInput as misfit:

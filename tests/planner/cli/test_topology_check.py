@@ -69,6 +69,10 @@ def test_an_import_says_what_its_log_contradicts(log: Path, tmp_path: Path) -> N
     ]
     paste.write_text("\t".join(["", *gpus, "NIC0", "CPU Affinity", "NUMA Affinity"]) + "\n" + "\n".join(rows))
     file = tmp_path / "cluster.json"
+    alone = run("import", paste, log, "--gpu", "H100").stdout.splitlines()
+    assert (
+        alone[1] == "Measured 3 GB/s a GPU to other hosts; nothing is stated to compare it with: give --nic"
+    )
     result = run("import", paste, log, "--gpu", "H100", "--nic", "3200G", "-o", file)
     assert result.exit_code == 0, result.output
     first, second, *_ = result.stdout.splitlines()

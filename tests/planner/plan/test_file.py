@@ -113,7 +113,7 @@ def test_integers_names_the_first_cell() -> None:
 
 
 def test_seconds_of_another_releases_constants_are_not_compared(value: dict[str, Any]) -> None:
-    """An older file says none, a later one may have others: its seconds are its own, its balance is judged."""
+    """An older file says none, a later one may have others: its seconds stand, its balance is judged."""
     for constants in (None, {"dispatch": {"fixed_seconds": 1.0}}):
         older = copy.deepcopy(value)
         older["constants"] = constants
