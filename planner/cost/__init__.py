@@ -2,7 +2,7 @@
 
 from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
-from planner.cost.constants import ComputeConstants, Constants, PhaseConstants, constants_of
+from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
@@ -53,8 +53,6 @@ __all__ = [
     "AfterLoss",
     "Asked",
     "BestSplit",
-    "ComputeConstants",
-    "Constants",
     "Cost",
     "CurvePoint",
     "Floats",
