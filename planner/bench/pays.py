@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from planner.bench.frame import Peers, Table, each
 from planner.bench.mi355 import eight_mi355
-from planner.cost import cost
+from planner.cost import cost, whole_step
 from planner.load import LoadProfile
 from planner.model import ModelSpec, find_model
 from planner.placement import Placement
@@ -220,7 +220,8 @@ def hottest_on_all(problem: Problem, share_LE: Floats) -> Placement:
 def _judged_seconds(found: Pays) -> float:
     """Of the hottest experts of the last fitted window on all GPUs; a balancer sees no earlier one."""
     placement = hottest_on_all(found.problem, found.series.fitted[-1].shares_LE)
-    seconds = [cost(found.problem, placement, load).total_seconds for load in found.series.judged]
+    costs = [cost(found.problem, placement, load) for load in found.series.judged]
+    seconds = [whole_step(found.problem, one, found.engine).total_seconds for one in costs]
     return float(np.average(seconds, weights=found.series.steps_J))
 
 
