@@ -56,7 +56,8 @@ def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
 
 
 def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
-    fabric = machine.topology.fabric
+    """By what is stated; where less was measured that is a finding of its own."""
+    fabric = machine.topology.fabric.as_stated
     for tier, factor, mended in (
         ("leaf", fabric.oversubscription, replace(fabric, oversubscription=1.0)),
         ("pod", fabric.pod_oversubscription, replace(fabric, pod_oversubscription=1.0)),
@@ -64,7 +65,7 @@ def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
         if factor > 1:
             where = f"network ({fabric.evidence.kind})"
             what = f"the {tier} uplinks carry 1/{factor:g} of what its hosts can send"
-            cost = machine.loss(fabric=mended)
+            cost = machine.loss(fabric=mended, now=fabric)
             remedy = f"place the job under one {tier}"
             yield Fault("oversubscribed", where, what, cost.text, remedy, cost.lost_seconds)
 

@@ -130,7 +130,7 @@ def judge_fabric(
 def _loss(machine: MachineCost, before: Topology, tier: str) -> Mended:
     """What the step loses against the stated rate of that tier."""
     if tier in ("leaf", "spine"):
-        return machine.loss(fabric=before.fabric)
+        return machine.loss(fabric=before.fabric.as_stated)
     return machine.loss(as_stated(machine.topology, (tier,)).nodes)
 
 

@@ -82,11 +82,21 @@ class MachineCost:
         """What the machine loses against one with `mended` in the place of that node."""
         return self.loss(tuple(mended if other is node else other for other in self.topology.nodes))
 
-    def loss(self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None) -> Mended:
-        """What the machine loses against one with these nodes or that fabric."""
+    def loss(
+        self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None, now: Fabric | None = None
+    ) -> Mended:
+        """What the machine loses against one with these nodes or that fabric.
+
+        `now` is its fabric where another than its own is meant.
+        """
+        mended = self._seconds(nodes, fabric)
+        return Mended(self._seconds(None, now), mended)
+
+    def _seconds(self, nodes: tuple[Node, ...] | None, fabric: Fabric | None) -> float:
         nodes, fabric = nodes or self.topology.nodes, fabric or self.topology.fabric
-        mended = self.step(replace(self.topology, nodes=nodes, fabric=fabric))
-        return Mended(self.now.total_seconds, mended.total_seconds)
+        if nodes == self.topology.nodes and fabric == self.topology.fabric:
+            return self.now.total_seconds
+        return self.step(replace(self.topology, nodes=nodes, fabric=fabric)).total_seconds
 
     def peer_bytes(self) -> float:
         """Bytes that a GPU's dispatch sends to each GPU that it sends anything, on average over those."""
