@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -23,38 +23,65 @@ from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
+from planner.cost.whole import (
+    JUDGED_REQUESTS,
+    TERMS,
+    TTFT_TERMS,
+    Asked,
+    Judged,
+    Law,
+    MoeSeconds,
+    WholeStep,
+    calibration,
+    column,
+    moe_seconds,
+    step_terms,
+    ttft_terms,
+    whole_step,
+)
 
 __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
     "EMPTY",
+    "JUDGED_REQUESTS",
     "PATIENCE",
+    "TERMS",
     "TOLERANCE",
     "TRACED_TOKENS",
     "TRACED_WORK",
+    "TTFT_TERMS",
     "WORTH",
     "AfterLoss",
+    "Asked",
     "BestSplit",
     "Cost",
     "CurvePoint",
     "Floats",
+    "Judged",
+    "Law",
     "LeastRedundant",
     "Loss",
+    "MoeSeconds",
     "PhaseConstants",
     "Routing",
     "Served",
     "StepParts",
+    "WholeStep",
     "Windows",
     "affordable_windows",
     "after_loss",
     "best_split",
+    "calibration",
     "cells_a_token",
     "chosen",
+    "column",
     "compute_seconds_G",
     "cost",
     "efficiency_R",
     "inclusion_E",
+    "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
@@ -62,11 +89,15 @@ __all__ = [
     "memory_notes",
     "message_bytes",
     "messages_GG",
+    "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
     "refilled",
     "remote_places_L",
+    "step_terms",
+    "ttft_terms",
     "units",
+    "whole_step",
     "windows_of",
     "within_floor",
 ]

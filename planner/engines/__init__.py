@@ -1,7 +1,7 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
-from planner.engines.common.elastic import check_resize
+from planner.engines.common.elastic import Elastic, check_resize
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.online import REARRANGED_BYTES_PER_S, OnlineBalancer, balanced
@@ -24,6 +24,7 @@ from planner.engines.registry import (
 
 __all__ = [
     "REARRANGED_BYTES_PER_S",
+    "Elastic",
     "Emission",
     "Engine",
     "Finding",
