@@ -41,8 +41,7 @@ def diagnose(
 
 def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
     topology, now = machine.topology, machine.now
-    communication = float((now.dispatch_seconds_L + now.combine_seconds_L).sum())
-    compute = float(now.compute_seconds_L.sum())
+    communication, compute = machine.moving_seconds, machine.step.seconds["compute"]
     if topology.domain_count > 1 and communication > SLOW_DISPATCH * compute:
         seconds = f"{human_seconds(communication)} against {human_seconds(compute)} a step"
         yield Fault(

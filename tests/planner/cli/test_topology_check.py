@@ -86,10 +86,8 @@ def test_an_import_says_what_its_log_contradicts(log: Path, tmp_path: Path) -> N
     assert "Measured 24 of the stated 400 GB/s" in " ".join(run("topology", "show", file).stdout.split())
     assert "GPUDirect or RDMA off?" in first_lines("topology", "check", file)
     _, notes = find_topology(str(file))
-    assert notes == (
-        "planned with what was measured: 24 of the stated 400 GB/s a NIC that 8 GPUs share (6 %); "
-        "moeplan topology check says why and what it costs",
-    )
+    (note,) = notes
+    assert note.startswith("planned with what was measured: 24 of the stated 400 GB/s a NIC that 8 GPUs")
 
 
 def test_a_log_that_does_not_fit_is_refused(log: Path) -> None:
