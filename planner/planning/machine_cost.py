@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.base import human_seconds
-from planner.cost import Cost, Routing, cost, message_bytes, messages_GG
-from planner.cost.whole import WholeStep, whole_step
+from planner.cost import Cost, Routing, WholeStep, cost, message_bytes, messages_GG, whole_step
 from planner.load import uniform_load
 from planner.model import ModelSpec
 from planner.problem import Problem, Workload, check_slots
