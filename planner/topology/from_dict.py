@@ -17,6 +17,7 @@
           inter_socket: RATE
         nics: [{gpus: [[0], [1], ...], rails: [0, 1, ...], rate: RATE, names: [...], socket: 0}]
         speed: 0.9                  # optional: compute beside others of the model, or a list of one a GPU
+        devices: [0, 1, 3]          # optional: the driver's numbers of the GPUs, where the host has more
         faults: [a sentence, ...]   # optional: what was found wrong with them
     fabric:
       {kind: rail, nodes_per_leaf: 32, oversubscription: 1, nvlink_domain_nodes: 1,
@@ -46,6 +47,7 @@ _OF_NODE: dict[str, type | tuple[type, ...]] = {
     "pcie": dict,
     "nics": list,
     "speed": (*_NUMBER, list),
+    "devices": list,
     "faults": list,
 }
 
@@ -101,7 +103,8 @@ def _node(entry: dict[str, Any], own: dict[str, GpuModel], where: str) -> Node:
     faults = tuple(map(str, entry.get("faults", [])))
     try:
         speeds = _speeds(entry.get("speed", []), len(gpus), where)
-        return Node(gpus, nvlink, pcie, tuple(nics), faults=faults, speeds=speeds)
+        devices = _devices(entry.get("devices", []), where)
+        return Node(gpus, nvlink, pcie, tuple(nics), faults=faults, speeds=speeds, devices=devices)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
 
@@ -114,6 +117,13 @@ def _speeds(entry: Any, count: int, where: str) -> tuple[float, ...]:
             raise BadInput(f"{where}: speed: {speed!r} is not a number; 1.0 is nominal")
     nominal = all(speed == 1 for speed in speeds) and len(speeds) in (0, count)
     return () if nominal else tuple(map(float, speeds))
+
+
+def _devices(entry: list[Any], where: str) -> tuple[int, ...]:
+    odd = next((number for number in entry if type(number) is not int), None)
+    if odd is not None:
+        raise BadInput(f"{where}: devices: {odd!r} is not a whole number")
+    return tuple(entry)
 
 
 def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, ...]:
