@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.base import BadInput
-from planner.cost import Cost, cost, ledger
+from planner.cost import Cost, cost, ledger, whole_step
 from planner.engines import judge_launch
 from planner.plan import Plan
 from planner.planning import PlanRequest, Sweep, SweepRequest, SweepRow, answer, best_plan, sweep
@@ -70,8 +70,8 @@ def test_every_row_is_what_solve_says_of_the_same_question(found: Sweep) -> None
         figures, plan = row.figures, solved(row)
         assert figures is not None
         priced = judged(plan, row.point.engine)
-        for part in ("dispatch", "compute", "combine"):
-            assert figures.step.seconds[part] == float(getattr(priced, f"{part}_seconds_L").sum())
+        whole = whole_step(plan.problem, priced, row.point.engine)
+        assert (figures.step.seconds, figures.step.error_text) == (whole.seconds, whole.error)
         assert figures.max_over_mean == priced.max_over_mean
         assert figures.memory_left_bytes == ledger(plan.problem, row.point.engine).kv_left_bytes
         tokens = plan.problem.workload.tokens_per_rank
@@ -108,7 +108,7 @@ def test_nics_at_half_are_the_same_placement_on_another_machine(found: Sweep) ->
         assert row.figures is not None
         plan = solved(row)
         halved = replace(plan.problem, topology=with_nics_at(plan.problem.topology, 0.5))
-        seconds = cost(halved, plan.placement, plan.held_out_load).total_seconds
+        seconds = whole_step(halved, cost(halved, plan.placement, plan.held_out_load), None).total_seconds
         assert row.figures.nics_halved is not None
         assert row.figures.nics_halved == pytest.approx(halved.workload.tokens_per_rank / seconds)
         assert row.figures.nics_halved <= row.figures.tokens_per_s_per_gpu
@@ -134,7 +134,7 @@ def test_the_slowest_group_counts_where_groups_differ() -> None:
         PlanRequest("olmoe", replace(topology, nodes=topology.nodes[1:]), redundant=0, method="refine")
     )
     assert row.figures is not None
-    assert row.figures.step.total_seconds == own.fitted.total_seconds
+    assert row.figures.step.total_seconds == whole_step(own.problem, own.fitted, None).total_seconds
 
 
 def test_survives_counts_losses_that_leave_every_expert() -> None:
@@ -160,3 +160,21 @@ def test_the_plan_of_the_answer_is_of_the_first_row(found: Sweep) -> None:
 def test_an_ep_size_that_divides_no_machine_is_refused_with_those_that_do() -> None:
     with pytest.raises(BadInput, match=r"--ep 3: .*1, 2, 4"):
         sweep(replace(ASKED, ep=(2, 3)))
+
+
+def test_a_budget_places_the_best_rows_by_the_whole_portfolio() -> None:
+    """Three of a phase at most; their figures are those of `solve` with the same method, and rank anew."""
+    base = replace(ASKED.base, budget_seconds=120.0)
+    found_again = sweep(replace(ASKED, base=base, engines=(None,), phases=("decode",), redundant=(0, 8)))
+    methods = [one.row.figures.method for one in found_again.phases["decode"] if one.row.figures]
+    assert methods.count("auto") == 3
+    first = found_again.phases["decode"][0].row
+    assert first.figures is not None
+    if first.figures.method == "auto":
+        point = first.point
+        asked = PlanRequest(
+            "mixtral", MACHINE, ep=point.ep, redundant=first.figures.redundant, tokens_per_rank=16
+        )
+        held_out = answer(replace(asked, workers=1)).held_out
+        assert held_out is not None
+        assert first.figures.max_over_mean == held_out.max_over_mean
