@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from planner.base import human_bytes, human_seconds
-from planner.bounds import PARTS
-from planner.cost import Cost, ledger
+from planner.base import human_bytes
+from planner.cost import Cost, ledger, whole_step
 from planner.engines import find_engine, judge_launch, map_formats, plugin_engines
 from planner.plan import Plan
-from planner.planning import step_of
 from planner.problem import Problem
 from planner.report.lines import joined, line
 from planner.report.verdict import nothing_wins, verdict
+from planner.report.whole import duration, longest
 
 
 class Asked(NamedTuple):
@@ -32,7 +31,7 @@ def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
         question_line("Plan", problem, engine),
         fits_line(problem, engine),
         line("Gain", *verdict(plan)),
-        limit_line(problem, judged, engine, f"{max(plan.gap_seconds_share, 0):.1%} above bound (fitted)"),
+        limit_line(problem, judged, engine, f"MoE {max(plan.gap_seconds_share, 0):.1%} above bound"),
         line("Next", *_next(plan, asked)),
     ]
 
@@ -62,14 +61,15 @@ def fits_line(problem: Problem, engine: str | None) -> str:
 
 
 def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -> str:
-    """The part of the step that takes longest, the busiest resource, and how far it is to go (`ends`)."""
-    seconds = {part: float(getattr(judged, f"{part}_seconds_L").sum()) for part in PARTS}
-    part = max(PARTS, key=lambda name: seconds[name])
-    step = step_of(problem, judged, engine)
-    share = f"{seconds[part] / step.total_seconds:.0%} of {human_seconds(step.total_seconds)}"
-    head, short = f"{part}: {share} ({step.error_text})", f"{part}: {share}"
+    """The part of the whole step that takes longest, the busiest resource, and how far it is to go."""
+    found = whole_step(problem, judged, engine)
+    part, share = longest(found)
+    short = f"{part}: {share:.0%} of {duration(found)}"
+    gpu = problem.topology.gpus[0].model.name.split("-")[0]
+    judged_on = f"{short} ({gpu})" if found.error_share is not None else f"{short} (error not judged)"
     link = f"busiest link {judged.bottleneck}"
-    return line("Limit", *joined([head, *ends, link], least=1 + len(ends)), *joined([short, *ends]))
+    offers = joined([judged_on, *ends, link], least=1 + len(ends))
+    return line("Limit", *offers, *joined([short, *ends]))
 
 
 def _next(plan: Plan, asked: Asked) -> list[str]:

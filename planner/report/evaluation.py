@@ -16,6 +16,7 @@ from planner.report.details import answered
 from planner.report.lines import line
 from planner.report.tables import table_of
 from planner.report.verdict import WORTH_IT
+from planner.report.whole import whole_parts
 
 
 def cost_report(plan_file: Path, judged: Judged, *, details: bool) -> RenderableType:
@@ -25,6 +26,7 @@ def cost_report(plan_file: Path, judged: Judged, *, details: bool) -> Renderable
     both = (("the plan", judged.cost), ("engine default", judged.default))
     parts: list[RenderableType] = [
         Text(f"load: {problem.load.source}"),
+        *whole_parts(problem, judged.cost, judged.engine),
         table_of_costs(keys, [(name, *cells, *cost_cells(found)) for name, found in both]),
         table_of_traffic(keys, [(name, *cells, *traffic_cells(found)) for name, found in both]),
     ]
@@ -34,7 +36,7 @@ def cost_report(plan_file: Path, judged: Judged, *, details: bool) -> Renderable
 def _answer(plan_file: Path, judged: Judged) -> list[str]:
     problem, engine = judged.problem, judged.engine
     gain = 1 - judged.cost.total_seconds / judged.default.total_seconds
-    told = f"{abs(gain):.1%} {'less' if gain >= 0 else 'more'} time a step than the engine's default, same R"
+    told = f"{abs(gain):.1%} {'less' if gain >= 0 else 'more'} MoE time a step than the default, same R"
     if gain >= WORTH_IT:
         name = engine or "ENGINE"
         next_line = line("Next", f"moeplan emit {plan_file} --engine {name} -o out", "moeplan emit")

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_seconds
-from planner.cost import COMPUTE, DISPATCH
+from planner.cost import constants_of
 from planner.plan import Plan
 from planner.report.answer import NOTHING, Asked, plan_answer
 from planner.report.costs import cost_cells, table_of_costs, table_of_traffic, traffic_cells
@@ -15,6 +15,7 @@ from planner.report.headline import headline
 from planner.report.loss import loss_note, loss_table
 from planner.report.moves import moves_report
 from planner.report.tables import table_of
+from planner.report.whole import whole_parts
 
 
 def plan_report(plan: Plan, asked: Asked = NOTHING, *, details: bool = False) -> RenderableType:
@@ -31,6 +32,7 @@ def plan_parts(plan: Plan, worst: int = 5) -> list[RenderableType]:
         more.append(curve_table(plan.origin.curve, plan.problem.redundant))
     return [
         headline(plan),
+        *whole_parts(plan.problem, plan.held_out or plan.fitted, plan.origin.engine),
         *costs_tables(plan),
         *more,
         layers_table(plan, worst),
@@ -94,6 +96,5 @@ def layers_table(plan: Plan, worst: int) -> Table:
 
 def _evidence(plan: Plan) -> Text:
     kinds = sorted({resource.rate.evidence.kind for resource in plan.problem.topology.resources})
-    dispatch = DISPATCH[plan.problem.workload.transport]
     rates = f"Rates of the topology: {', '.join(kinds) or 'none'}."
-    return Text(f"{rates} Dispatch: {dispatch.source}. Compute: {COMPUTE.source}.", style="dim")
+    return Text("\n".join([rates, *constants_of(plan.problem).lines]), style="dim")

@@ -17,7 +17,7 @@ def verdict(plan: Plan) -> list[str]:
     if nothing_wins(plan):
         nothing = f"none. Doing nothing wins: {human_seconds(after)}, '{best}' {human_seconds(before)}"
         return [f"{nothing} a step ({where})", nothing, "none. Doing nothing wins"]
-    gain = f"{1 - after / before:.1%} less time a step"
+    gain = f"{1 - after / before:.1%} less MoE time a step"
     return [f"{gain} than '{best}' on {where} load", f"{gain} on {where} load"]
 
 
@@ -33,7 +33,7 @@ def _price_of_survival(plan: Plan, survive: Survival) -> list[str]:
     """What the step takes beside the fastest default, which would lose experts."""
     before, best = _fastest(plan)
     after = _seconds(plan.held_out, plan.fitted)
-    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step"
+    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} MoE time a step"
     survives = f"survives the loss of {survive}, no default does"
     return [f"{survives}: {change} than '{best}'", f"{survives}: {change}", survives]
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,9 +23,9 @@ LABELS = ["Plan", "Fits", "Gain", "Limit", "Next"]
 LONGEST = sorted(model_names(), key=len)[-3:]
 
 
-def solved(model: str = "mixtral", machine: str = "hgx-h100:2x2", **asked: object) -> Plan:
+def solved(model: str = "mixtral", machine: str = "hgx-h100:2x2", **asked: Any) -> Plan:
     settings = {"redundant": 8, "method": "greedy", **asked}
-    return answer(PlanRequest(model, machine, **settings))  # type: ignore[arg-type]
+    return answer(PlanRequest(model, machine, **settings))
 
 
 def shown(renderable: object, width: int) -> str:
@@ -77,7 +78,7 @@ def test_an_assumed_load_is_to_be_recorded() -> None:
     assert "record" in plan_answer(solved("olmoe"))[4]
 
 
-CASES: dict[str, dict[str, object]] = {
+CASES: dict[str, dict[str, Any]] = {
     "mean": {},
     "curve": {"redundant": None, "method": "refine"},
     "survive": {"survive": Survival(gpus=1)},
