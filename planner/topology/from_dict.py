@@ -138,9 +138,12 @@ def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, .
 
 
 def _fabric(entry: Any, where: str) -> Fabric:
+    """With what was stated of it, where its uplinks were measured."""
     counts = dict.fromkeys(("nodes_per_leaf", "nvlink_domain_nodes", "nodes_per_pod"), int)
     ratios = dict.fromkeys(("oversubscription", "pod_oversubscription"), _NUMBER)
-    check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, {**counts, **ratios})
+    optional: dict[str, type | tuple[type, ...]] = {**counts, **ratios, "stated": dict}
+    check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, optional)
     figures = {key: entry[key] for key in counts if key in entry}
     figures |= {key: float(entry[key]) for key in ratios if key in entry}
-    return Fabric(entry["kind"], evidence_of(entry, where), **figures)
+    stated = _fabric(entry["stated"], f"{where}: stated") if "stated" in entry else None
+    return Fabric(entry["kind"], evidence_of(entry, where), stated=stated, **figures)

@@ -104,6 +104,7 @@ def _fabric(fabric: Fabric) -> dict[str, Any]:
         "nodes_per_pod": fabric.nodes_per_pod,
         "pod_oversubscription": fabric.pod_oversubscription,
         **_evidence(fabric.evidence),
+        **({} if fabric.stated is None else {"stated": _fabric(fabric.stated)}),
     }
 
 
