@@ -17,7 +17,6 @@ from planner.planning.solving import make_plan, problem_of_r
 from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
 from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
-from planner.planning.whole import step_of
 
 __all__ = [
     "GOOD_ENOUGH",
@@ -57,7 +56,6 @@ __all__ = [
     "re_split",
     "sentence",
     "solve",
-    "step_of",
     "sweep",
     "workload_for",
     "would_serve",
