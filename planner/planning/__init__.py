@@ -2,7 +2,7 @@
 
 from planner.planning.answer import answer
 from planner.planning.diagnosis import Diagnosis, diagnose
-from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_evaluate, re_split
+from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_split
 from planner.planning.fabric_faults import sentence
 from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
@@ -52,7 +52,6 @@ __all__ = [
     "make_plan",
     "pays",
     "problem_of_r",
-    "re_evaluate",
     "re_split",
     "sentence",
     "solve",
