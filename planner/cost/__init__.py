@@ -5,7 +5,12 @@ from planner.cost.compute import compute_seconds_G
 from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss
-from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
+from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
+from planner.cost.memory.case import pose_case
+from planner.cost.memory.constraint import does_not_fit, grouped_bytes, too_little, within_memory
+from planner.cost.memory.ledger import ledger
+from planner.cost.memory.line import Ledger
+from planner.cost.memory.reserve import sglang_free_bytes
 from planner.cost.over_windows import (
     TRACED_WORK,
     Windows,
@@ -38,6 +43,7 @@ __all__ = [
     "CurvePoint",
     "Floats",
     "LeastRedundant",
+    "Ledger",
     "Loss",
     "PhaseConstants",
     "Routing",
@@ -51,19 +57,23 @@ __all__ = [
     "chosen",
     "compute_seconds_G",
     "cost",
+    "does_not_fit",
     "efficiency_R",
+    "grouped_bytes",
     "inclusion_E",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
     "low_latency_width",
-    "memory_notes",
     "message_bytes",
     "messages_GG",
     "objective_seconds_L",
     "perfect_balance",
+    "pose_case",
     "remote_places_L",
+    "sglang_free_bytes",
+    "too_little",
     "units",
     "windows_of",
-    "within_floor",
+    "within_memory",
 ]

@@ -1,6 +1,7 @@
 """Models: what a Mixture-of-Experts model is to a planner, from the catalogue or a config.json."""
 
 from planner.model.body import body_from_dict, body_to_dict
+from planner.model.body_weights import body_parts
 from planner.model.catalog import find_model, model_aliases, model_names
 from planner.model.config_json import spec_from_config
 from planner.model.model import ModelSpec
@@ -8,6 +9,7 @@ from planner.model.model import ModelSpec
 __all__ = [
     "ModelSpec",
     "body_from_dict",
+    "body_parts",
     "body_to_dict",
     "find_model",
     "model_aliases",
