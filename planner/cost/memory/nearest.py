@@ -10,6 +10,7 @@ from planner.cost.memory.ledger import ledger_of
 from planner.model import ModelSpec, find_model, model_names
 from planner.problem import Problem
 
+WORTH_SERVING = 256  # tokens: no shorter context is named beside another change
 MOST_GPUS = 1024  # beyond it no number of GPUs is named
 SUFFIX = re.compile(r"-(BF16|FP8|NVFP4|MXFP4|INT4|AWQ|GPTQ)$", re.IGNORECASE)
 
@@ -29,9 +30,10 @@ def nearest(
         break
     # of fewer replicas, those that the rest of the question allows
     least = case if refused else replace(case, slots_per_gpu=case.fewest_slots)
-    fewest = "" if least.slots_per_gpu == case.slots_per_gpu else f"with --redundant {least.redundant} "
-    ways = [f"{fewest}{way}" for way in (*_less_load(least, engine), *_smaller_release(least, engine))]
-    ways += _more_gpus(least, engine, node_gpus)
+    fewest = "" if least.slots_per_gpu == case.slots_per_gpu else f"--redundant {least.redundant} "
+    ways = [f"{fewest}{way}" for way in _less_load(least, engine)]
+    ways += [f"{fewest}{way}" for way in _smaller_release(least, engine)]
+    ways += _more_gpus(least, engine, node_gpus, shorter=not ways)
     found = f"what fits is {', or '.join(ways)}" if ways else "no context and no number of GPUs fits"
     return found + (f"; fewer redundant experts do not do: {refused}" if refused else "")
 
@@ -54,10 +56,9 @@ def _less_load(case: Case, engine: str | None) -> Iterator[str]:
             yield f"--kv-floor '{int(found.kv_left_bytes / 1e8) / 10} GB'"
         return
     workload = case.workload
-    context = _most(workload.context_tokens - 1, lambda tokens: _fits(_with_context(case, tokens), engine))
-    if context >= 2:
-        rounded = context // 16 * 16
-        yield f"--context {rounded if rounded and _fits(_with_context(case, rounded), engine) else context}"
+    context = _longest(case, engine)
+    if context:
+        yield f"--context {context}"
     if workload.phase == "decode":
         tokens = _most(
             workload.tokens_per_rank - 1,
@@ -67,27 +68,48 @@ def _less_load(case: Case, engine: str | None) -> Iterator[str]:
             yield f"--tokens-per-rank {tokens}"
 
 
-def _more_gpus(case: Case, engine: str | None, node_gpus: int) -> Iterator[str]:
+def _longest(case: Case, engine: str | None) -> int:
+    """The longest context that fits, in whole sixteens where there are some; 0: none."""
+    if case.kv_floor_bytes:
+        return 0
+    most = case.workload.context_tokens - 1
+    context = _most(most, lambda tokens: _fits(_with_context(case, tokens), engine))
+    rounded = context // 16 * 16
+    if rounded and _fits(_with_context(case, rounded), engine):
+        return rounded
+    return context if context > 1 else 0
+
+
+def _more_gpus(case: Case, engine: str | None, node_gpus: int, *, shorter: bool) -> Iterator[str]:
+    """The fewest that hold the whole; with `shorter`, also the fewest that hold shorter requests."""
     step = min(node_gpus, case.gpus)
-    for gpus in range(case.gpus + step, MOST_GPUS + 1, step):
-        more = replace(case, gpus=gpus, slots_per_gpu=-(-case.model.experts // gpus), one_hop=False)
-        if gpus > case.model.experts:
+    for gpus in range(case.gpus + step, min(MOST_GPUS, case.model.experts) + 1, step):
+        slots = -(-case.model.experts // gpus)
+        more = replace(case, gpus=gpus, slots_per_gpu=slots, one_hop=False)
+        if gpus % case.workload.attention_tp:
+            continue
+        named = f"{gpus} such GPUs (R = {more.redundant})"
+        if _fits(more, engine):
+            yield named
             return
-        if gpus % case.workload.attention_tp == 0 and _fits(more, engine):
-            yield f"{gpus} such GPUs (R = {more.redundant})"
-            return
+        if shorter and not case.kv_floor_bytes and _fits(_with_context(more, WORTH_SERVING), engine):
+            yield f"{named} with --context {_longest(more, engine)}"
+            shorter = False
 
 
 def _smaller_release(case: Case, engine: str | None) -> Iterator[str]:
-    """Of the catalogue: the same model with fewer bytes an expert."""
+    """Of the catalogue: the same model with fewer bytes an expert, with shorter requests where it must."""
     names = (name for name in model_names() if _stem(name) == _stem(case.model.name))
     smaller = sorted(
         (model for model in map(find_model, names) if model.expert_bytes < case.model.expert_bytes),
         key=lambda model: (-model.expert_bytes, model.name),
     )
-    for model in smaller:
-        if _same(model, case.model) and _fits(replace(case, model=model), engine):
-            yield f"--model {model.name}"
+    for other in (replace(case, model=model) for model in smaller if _same(model, case.model)):
+        if _fits(other, engine):
+            yield f"--model {other.model.name}"
+            return
+        if not case.kv_floor_bytes and _fits(_with_context(other, WORTH_SERVING), engine):
+            yield f"--model {other.model.name} --context {_longest(other, engine)}"
             return
 
 

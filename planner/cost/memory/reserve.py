@@ -31,14 +31,14 @@ VLLM_KIN = ("vllm", "hygon", "vllm_ascend")
 def reserve(case: Case, engine: str | None, held_bytes: float) -> Line:
     """`held_bytes`: of weights and buffers."""
     if engine in SGLANG_KIN:
-        known = "read in SGLang 0.5.23" if engine == "sglang" else "assumed: as SGLang 0.5.23"
-        basis = f"{known}: what --mem-fraction-static leaves for activations, graphs and buffers"
+        known = "read: SGLang 0.5.23" if engine == "sglang" else "assumed: as SGLang 0.5.23"
+        basis = f"{known} leaves it for activations, graphs and buffers (--mem-fraction-static)"
         return Line("reserve", _sglang(case), basis)
     activations = DRIVER + TOKEN_BYTES * case.workload.tokens_per_rank
     if engine in VLLM_KIN:
         margin = VLLM_MARGIN * case.memory_bytes
-        known = "read in vLLM 0.33.0" if engine == "vllm" else "assumed, as vLLM 0.33.0"
-        basis = f"{known}: gpu_memory_utilization is 0.92; driver and activations assumed"
+        known = "read: vLLM 0.33.0" if engine == "vllm" else "assumed: as vLLM 0.33.0"
+        basis = f"{known}, gpu_memory_utilization is 0.92; driver and activations assumed"
         return Line("reserve", margin + activations, basis)
     if engine == "trtllm":
         left = max(0.0, case.memory_bytes - held_bytes - activations)

@@ -8,7 +8,7 @@ from planner.model import body_parts
 ATTENTION_SQUARES = 4
 DENSE_SQUARES = 8  # of a dense layer's feed-forward
 VOCABULARY = 128 * 1024  # tokens, embedded once and projected once, in bf16
-OVER_ALL = "read in SGLang 0.5.23: divided over all ranks without --enable-dp-lm-head"
+OVER_ALL = "read: SGLang 0.5.23 divides it over all ranks without --enable-dp-lm-head"
 
 
 def slots(case: Case) -> tuple[Line, Line]:
