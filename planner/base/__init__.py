@@ -25,6 +25,7 @@ from planner.base.units import (
     parse_bandwidth,
     parse_bytes,
     parse_flops,
+    parse_seconds,
 )
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "parse_flops",
     "parse_json",
     "parse_npz",
+    "parse_seconds",
     "parse_yaml",
     "read_bytes",
     "read_csv",

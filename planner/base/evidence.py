@@ -1,6 +1,7 @@
 """Figures and what they rest on.
 
-A `Rate` is bytes per second in one direction; it never travels without its evidence.
+A `Rate` is bytes per second in one direction; it never travels without its evidence. One that was measured
+keeps beside it what a line rate, preset or source stated: the one never replaces the other in silence.
 """
 
 import math
@@ -28,10 +29,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Rate:
-    """Bytes per second, one direction."""
+    """Bytes per second, one direction. `stated` is what was said of it before it was measured."""
 
     bytes_per_s: float
     evidence: Evidence
+    stated: "Rate | None" = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.bytes_per_s) and self.bytes_per_s > 0):
@@ -39,12 +41,27 @@ class Rate:
                 f"a rate of {self.bytes_per_s} bytes/s ({self.evidence.source}) cannot be used; "
                 "leave out a link that does not exist"
             )
+        if self.stated is not None and (self.stated.stated or self.stated.evidence.kind == "measured"):
+            raise BadInput(f"the stated rate beside {self.evidence.source} is itself a measured one")
+
+    @property
+    def as_stated(self) -> "Rate":
+        """What was stated of it; itself where nothing else was."""
+        return self.stated or self
+
+    def measured_as(self, bytes_per_s: float, evidence: Evidence) -> "Rate":
+        """What a measurement says of the same link, with what was stated of it beside."""
+        stated = None if self.as_stated.evidence.kind == "measured" else self.as_stated
+        return Rate(bytes_per_s, evidence, stated)
 
 
 def sum_rates(rates: Iterable[Rate]) -> Rate:
-    """The rates added up. The sum is as well founded as its weakest part."""
+    """The rates added up, and what was stated of them. The sum is as well founded as its weakest part."""
     rates = tuple(rates)
-    return Rate(sum(rate.bytes_per_s for rate in rates), weakest(rate.evidence for rate in rates))
+    stated = tuple(rate.as_stated for rate in rates)
+    known = stated != rates and all(rate.evidence.kind != "measured" for rate in stated)
+    total, evidence = sum(rate.bytes_per_s for rate in rates), weakest(rate.evidence for rate in rates)
+    return Rate(total, evidence, sum_rates(stated) if known else None)
 
 
 def weakest(evidence: Iterable[Evidence]) -> Evidence:

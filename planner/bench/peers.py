@@ -26,7 +26,7 @@ def load_peers(wheels: Iterable[Path]) -> Peers:
     policies: dict[str, Policy] = {}
     for wheel in wheels:
         if importlib.util.find_spec("torch") is None:
-            raise BadInput("the peer needs torch: pip install 'moeplan[hardware]'")
+            raise BadInput("the peer needs torch: pip install torch")
         policies |= _policies(wheel)
     return Peers(policies)
 

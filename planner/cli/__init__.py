@@ -7,7 +7,7 @@ from planner.cli.bench import bench
 from planner.cli.budget import budget
 from planner.cli.capacity import capacity
 from planner.cli.check import check
-from planner.cli.console import Commands
+from planner.cli.console import PROGRESS, Commands
 from planner.cli.emit import emit
 from planner.cli.engine import engine
 from planner.cli.evaluate import evaluate
@@ -17,13 +17,22 @@ from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
 from planner.cli.solve import solve
+from planner.cli.sweep import sweep
 from planner.cli.topology import topology
 from planner.cli.validate import validate
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="moeplan")
-def main() -> None:
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "lines", "none"]),
+    default="auto",
+    show_default=True,
+    help="How long work tells its steps on stderr: auto is a bar on a terminal, and nothing elsewhere.",
+)
+@click.pass_context
+def main(context: click.Context, progress: str) -> None:
     """Plan where the experts of a Mixture-of-Experts model sit on your GPUs, and check the plan by running
     it.
 
@@ -33,11 +42,12 @@ def main() -> None:
     moeplan emit plan.json --engine sglang -o out       what the engine loads, and how to start it
     moeplan validate plan.json                          run the plan's own dispatch, compute, combine
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines below apart
+    context.meta[PROGRESS] = progress
 
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, evaluate, emit, check, convert, validate),
+    *(solve, sweep, evaluate, emit, check, convert, validate),
     *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:

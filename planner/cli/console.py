@@ -4,6 +4,7 @@ The only module that prints.
 """
 
 import errno
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from planner.base import BadInput
 
 if TYPE_CHECKING:
     from planner.solvers import Progress
+
+
+PROGRESS = "moeplan.progress"  # where a context keeps how progress is told
 
 
 class Refused(click.ClickException):
@@ -46,11 +50,17 @@ class Commands(click.Group):
     A bug of ours keeps its traceback.
     """
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["moeplan.arguments"] = list(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BadInput as fault:
-            raise Refused(str(fault)) from fault
+            from planner.cli.mistaken import explained
+
+            raise Refused(explained(str(fault), ctx.meta.get("moeplan.arguments", ()))) from fault
         except OSError as fault:
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -68,7 +78,15 @@ def say(text: Any, value: Any, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    Console(width=width(), highlight=False, markup=False, soft_wrap=isinstance(text, str)).print(text)
+    looks: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": isinstance(text, str)}
+    if plain():
+        looks |= {"color_system": None, "force_terminal": False}
+    Console(width=width(), **looks).print(text)
+
+
+def plain() -> bool:
+    """Whether no escape may be printed: NO_COLOR asks for that, whatever it is set to."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def noted(notes: Iterable[str], *written: str) -> str:
@@ -86,16 +104,34 @@ def width() -> int:
 
 @contextmanager
 def progress_bar(title: str) -> "Iterator[Progress | None]":
-    """A progress bar on stderr where a person watches, nothing where a file or pipe does."""
+    """Which step the work is in, on stderr: a bar where a person watches, nothing where a file or pipe does;
+    with `moeplan --progress lines` a line a step, whoever watches.
+    """
     import sys
 
-    if not sys.stderr.isatty():
+    context = click.get_current_context(silent=True)
+    asked = context.meta.get(PROGRESS, "auto") if context else "auto"
+    if asked == "none" or (asked == "auto" and not sys.stderr.isatty()):
         yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    elif asked == "lines" or plain():
+        yield _lines(title)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share, text: bar.update(task, completed=share, description=f"{title}: {text}")
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(title, total=1.0)
+            yield lambda share, text: bar.update(task, completed=share, description=f"{title}: {text}")
+
+
+def _lines(title: str) -> "Progress":
+    """A line where the text is another than the last one's."""
+    told = [""]
+
+    def tell(share: float, text: str) -> None:
+        if text != told[0]:
+            told[0] = text
+            click.echo(f"{title}: {text} ({share:.0%})", err=True)
+
+    return tell

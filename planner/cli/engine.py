@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from planner.cli.completion import complete_engine
 from planner.cli.console import say
 from planner.cli.options import json_option, option, request_options
 
@@ -28,7 +29,7 @@ def list_engines(as_json: bool) -> None:
 
 
 @engine.command()
-@click.argument("name", metavar="ENGINE")
+@click.argument("name", metavar="ENGINE", shell_complete=complete_engine)
 @option("--model", default="deepseek-v3", help="Catalogue name or a config.json.")
 @option("--topology", default="hgx-h100:2", help="Preset with counts, or a topology file.")
 @option("--ep", type=int, help="Expert-parallel size.")

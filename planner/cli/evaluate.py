@@ -34,6 +34,12 @@ Answer = tuple[Any, dict[str, Any]]  # what is shown to people, and to machines
     metavar="RANK=FACTOR,...|FILE",
     help="Compute of GPUs beside others of their model; the plan's own where it is not given.",
 )
+@option("--phase", type=click.Choice(["decode", "prefill"]), help="[default: the plan's own]")
+@option(
+    "--tokens-per-rank",
+    type=int,
+    help="Tokens each GPU brings to a step. [default: the plan's own, or usual]",
+)
 @option(
     "--best-split",
     is_flag=True,
@@ -65,8 +71,10 @@ def _best_split(
         "--all-engines": others["all_engines"],
         "--topology": others["topology_text"],
         "--gpu-speed": others["gpu_speed"],
+        "--phase": others["phase"],
+        "--tokens-per-rank": others["tokens_per_rank"],
     }
-    given = [flag for flag, value in flags.items() if value]
+    given = [flag for flag, value in flags.items() if value is not None and value is not False]
     if given:
         about = "--best-split is about the plan's own machine and about weights, not rules of engines"
         raise BadInput(f"{about}; leave out {', '.join(given)}")
@@ -74,20 +82,16 @@ def _best_split(
     return split_report(problem, split, notes), {**asdict(split), "notes": list(notes)}
 
 
-def _every_engine(
-    plan_file: Path,
-    load_files: tuple[Path, ...],
-    topology_text: str | None,
-    engine: str | None,
-    **judged: Any,
-) -> Answer:
+def _every_engine(plan_file: Path, **asked: Any) -> Answer:
     from planner.plan import cost_to_dict
     from planner.planning import evaluate_engines
     from planner.report.evaluation import engines_report
 
-    if engine:
-        raise BadInput(f"--engine {engine} and --all-engines ask for different things; give one of them")
-    by_engine, notes = evaluate_engines(plan_file, load_files, topology_text, **judged)
+    if asked["engine"]:
+        raise BadInput(
+            f"--engine {asked['engine']} and --all-engines ask for different things; give one of them"
+        )
+    by_engine, notes = evaluate_engines(plan_file, _anew(**asked))
     rows = {}
     for name, (problem, cost) in by_engine.items():
         rule = {"replica_rule": problem.replica_rule, "transport": problem.workload.transport}
@@ -95,17 +99,17 @@ def _every_engine(
     return engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}
 
 
-def _one_engine(
-    plan_file: Path,
-    load_files: tuple[Path, ...],
-    topology_text: str | None,
-    engine: str | None,
-    **judged: Any,
-) -> Answer:
+def _one_engine(plan_file: Path, **asked: Any) -> Answer:
     from planner.plan import cost_to_dict
     from planner.planning import re_evaluate
     from planner.report.evaluation import cost_report
 
-    problem, cost, notes = re_evaluate(plan_file, load_files, topology_text, engine, **judged)
+    problem, cost, notes = re_evaluate(plan_file, _anew(**asked))
     value = {**cost_to_dict(cost), "replica_rule": problem.replica_rule, "notes": list(notes)}
     return cost_report(problem, cost, notes), value
+
+
+def _anew(topology_text: str | None, **asked: Any) -> Any:
+    from planner.planning import Anew
+
+    return Anew(topology=topology_text, **asked)

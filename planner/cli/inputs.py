@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from planner.cli.completion import complete_model
 from planner.cli.console import say, width
 from planner.cli.options import FILE, json_option, map_option, option, ranks_option
 
@@ -28,7 +29,7 @@ def model_list(as_json: bool) -> None:
 
 
 @model.command("show")
-@click.argument("name", metavar="NAME|CONFIG.JSON")
+@click.argument("name", metavar="NAME|CONFIG.JSON", shell_complete=complete_model)
 @json_option
 def model_show(name: str, as_json: bool) -> None:
     """Show what a plan uses of one model.

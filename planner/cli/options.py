@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
+from planner.cli.completion import COMPLETED
 
 Decorator = Callable[[Any], Any]
 
@@ -14,9 +15,11 @@ FILE = click.Path(path_type=Path)
 
 
 def option(*names: str, **settings: Any) -> Decorator:
-    """As click's, and `--help` shows the default where there is one."""
+    """As click's; `--help` shows the default where there is one, and a shell completes what has names."""
     if "default" in settings:
         settings.setdefault("show_default", True)
+    if names[0] in COMPLETED:
+        settings.setdefault("shell_complete", COMPLETED[names[0]])
     return click.option(*names, **settings)
 
 
@@ -96,7 +99,7 @@ step_options = options(
         help="Tokens each GPU brings to a step. [default: 128 in decode, 4096 in prefill]",
     ),
 )
-request_options = options(
+length_options = options(
     option(
         "--context",
         type=int,
@@ -105,6 +108,9 @@ request_options = options(
     ),
     option("--isl", type=int, help="Tokens of a request's prompt, in place of --context. [default: 1024]"),
     option("--osl", type=int, help="Tokens of a request's output. [default: 1024]"),
+)
+request_options = options(
+    length_options,
     option("--attention-tp", type=int, default=1, help="GPUs that share the attention of one request."),
 )
 transport_option = option(

@@ -107,11 +107,17 @@ aim_options = options(
 )
 replan_options = options(
     option(
+        "--without",
+        metavar="GPU,...|NODE,...",
+        help="Plan for the GPUs left without these: ranks, like 3,7 or 0-3, or nodes, like node1 or a name.",
+    ),
+    option(
         "--from",
         "previous",
         type=FILE,
         metavar="PLAN|MAP",
-        help="Plan or engine map that runs now: plan not far from it, and print the moves.",
+        help="Plan or engine map that runs now: plan not far from it, and print the moves; "
+        "with --without, or with another --ep or --topology, for the GPUs left or the new size.",
     ),
     option(
         "--max-moves",
@@ -131,7 +137,7 @@ worker_options = options(
         "--ray",
         metavar="ADDRESS",
         help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. "
-        "Needs the extra 'ray'.",
+        "Needs ray: pip install 'ray[client]'.",
     ),
 )
 

@@ -1,9 +1,12 @@
 """Commands about machines in files: presets, what they look like, what is wrong with them."""
 
+from pathlib import Path
+
 import click
 
+from planner.cli.completion import complete_topology
 from planner.cli.console import say
-from planner.cli.options import json_option, option, step_options
+from planner.cli.options import FILE, json_option, option, step_options
 
 
 @click.group()
@@ -26,7 +29,7 @@ def topology_list(as_json: bool) -> None:
 
 
 @topology.command("show")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
 @json_option
 def topology_show(name: str, as_json: bool) -> None:
     """Draw a machine; print its tiers, bisection bandwidth and oversubscription.
@@ -41,25 +44,29 @@ def topology_show(name: str, as_json: bool) -> None:
 
 
 @topology.command("check")
-@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE")
+@click.argument("name", metavar="NAME[:NODES[xGPUS]]|FILE", shell_complete=complete_topology)
+@click.argument("logs", metavar="[LOG...]", nargs=-1, type=FILE)
 @option("--model", "model_name", default="mixtral", help="Model whose step the costs are predicted for.")
 @step_options
 @json_option
 def topology_check(
-    name: str, model_name: str, phase: str, tokens_per_rank: int | None, as_json: bool
+    name: str, logs: tuple[Path, ...], model_name: str, phase: str, tokens_per_rank: int | None, as_json: bool
 ) -> None:
-    """Say what is wrong with a machine for expert-parallel serving, what it costs a model, and what to do.
+    """Say whether the fabric is good enough, what is wrong with a machine for expert-parallel serving, what
+    it costs a model, and what to do. LOG is an all-to-all of nccl-tests, or what `probe --measure` wrote.
 
     Example: moeplan topology check gcp-a3-high:4 --model deepseek-v3
-    """
-    from dataclasses import asdict
 
+    Example: moeplan topology check hgx-h100:2 alltoall.log --model deepseek-v3
+    """
     from planner.model import find_model
     from planner.planning import PlanRequest, diagnose, find_topology, workload_for
-    from planner.report.machine import findings_table
+    from planner.report.fabric import check_report, check_to_dict
+    from probes.survey.benchmarks import read_runs
 
     found, _ = find_topology(name)
     request = PlanRequest(model_name, topology=name, phase=phase, tokens_per_rank=tokens_per_rank)
     spec = find_model(model_name)
-    findings = diagnose(found, spec, workload_for(request, spec, found))
-    say(findings_table(findings), [asdict(finding) for finding in findings], as_json)
+    runs, notes = read_runs(logs, found)
+    diagnosis = diagnose(found, spec, workload_for(request, spec, found), runs)
+    say(check_report(diagnosis, notes), check_to_dict(diagnosis, notes), as_json)

@@ -23,6 +23,7 @@ from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
+from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.step import cost
@@ -32,6 +33,7 @@ __all__ = [
     "COMBINE",
     "COMPUTE",
     "DISPATCH",
+    "EMPTY",
     "PATIENCE",
     "TOLERANCE",
     "TRACED_TOKENS",
@@ -70,6 +72,7 @@ __all__ = [
     "objective_seconds_L",
     "perfect_balance",
     "pose_case",
+    "refilled",
     "remote_places_L",
     "sglang_free_bytes",
     "too_little",

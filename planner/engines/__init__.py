@@ -1,6 +1,7 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
+from planner.engines.common.elastic import check_resize
 from planner.engines.common.fit import judge_fit
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
@@ -33,6 +34,7 @@ __all__ = [
     "Verdict",
     "balanced",
     "check_known",
+    "check_resize",
     "check_role",
     "command_line",
     "cyclic_placement",

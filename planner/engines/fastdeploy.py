@@ -57,7 +57,7 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:
     release, _ = small.asked(TITLE, RELEASES, problem, version, role)
-    return small.verdict(TITLE, version or release.version, _findings(problem))
+    return small.verdict(TITLE, version or release.version, problem, _findings(problem))
 
 
 def served(placement: Placement, problem: Problem) -> Placement:

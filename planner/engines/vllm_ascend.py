@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.base import dump_json
-from planner.engines.common import script, usual
+from planner.engines.common import attention, script, usual
 from planner.engines.common.command import node_command
 from planner.engines.common.interface import Emission, MapFile
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
@@ -78,6 +78,7 @@ def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Ve
     check_role(TITLE, role, ROLES, problem.workload.phase)
     release, _ = find_release(TITLE, RELEASES, version)
     source, broken = f"{_SOURCE}, read", map_limits(problem.model, problem.slots, problem.gpus)
+    broken += attention.one_gpu(TITLE, problem)
     refused = (Finding(limit.rule, limit.text, source, refused=True) for limit in broken)
     text = "the map is read by model runner v1, and no weights move while it serves"
     served = Finding("map", text, source, ("--enable-expert-parallel", "--additional-config"))

@@ -8,7 +8,7 @@ from planner.load.dumps.tensors import read_torch
 from planner.load.profile import LoadProfile, Trace
 from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
-from planner.load.spans import spans
+from planner.load.spans import named_spans, spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "capacity_report",
     "drawn_trace",
     "merge_windows",
+    "named_spans",
     "parse_share",
     "read_load",
     "read_torch",

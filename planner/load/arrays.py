@@ -34,6 +34,7 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
         sequence_lengths=whole_numbers(_named(arrays, LENGTHS_NAMES), where, "seq_lens"),
         phase=" ".join(_words(arrays, "phase")) or "unknown",
         source=" ".join(_words(arrays, "source")),
+        model=" ".join(_words(arrays, "model")),
         together_LEE=_named(arrays, TOGETHER_NAMES) if counts is not None else None,
         notes=notes_of(where, _words(arrays, "notes"), both=both),
     )

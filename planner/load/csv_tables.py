@@ -48,6 +48,7 @@ def read_rows(rows: list[dict[str, str]], path: Path, model: ModelSpec) -> Recor
         experts_N = _ids([row[expert] for row in rows], path, expert)
         _check_experts(path, layers_R, experts_N, model)
         cells = _Cells(windows_R, layers_R, experts_N, _numbers([row[count] for row in rows], path))
+        _check_reach(path, cells, model)
         return _recording(str(path), names, cells, model.experts)
     columns = _expert_columns(rest, path)
     counts_N = _numbers([row[name] for row in rows for name in columns], path)
@@ -70,6 +71,21 @@ def _check_experts(path: Path, layers_N: Ids, experts_N: Ids, model: ModelSpec) 
             f"{model.name} has the experts 0..{model.experts - 1} "
             "(counts of physical slots need their physical-to-logical map: "
             "sum the slots of each expert, or give a tensor or npz with --map)"
+        )
+
+
+def _check_reach(path: Path, cells: _Cells, model: ModelSpec) -> None:
+    """BadInput where every layer has a row for every expert of the lower half and none has one above: an
+    absent cell counts 0, and the load of a smaller model looks like that.
+    """
+    experts = int(cells.experts_N.max()) + 1
+    rows = np.unique(cells.layers_N * experts + cells.experts_N)
+    layers = len(np.unique(cells.layers_N))
+    whole = len(rows) == layers * experts and experts >= max(model.top_k, 2)
+    if layers > 1 and whole and 2 * experts <= model.experts:
+        raise BadInput(
+            f"{path}: each of its {layers} layers has the experts 0..{experts - 1}, and {model.name} has "
+            f"{model.experts}; this looks like the load of another model (write zeros where it is not)"
         )
 
 

@@ -13,6 +13,8 @@ from planner.load.spans import named_spans, spans
 from planner.model import ModelSpec
 
 OFF_MEDIAN = 0.01  # a layer's total that differs by more than this share of the median is worth a note
+PARTIAL = 0.25  # by this share more than can be: tokens dropped, or ranks missing; by more, another load
+JUDGED_TOKENS = 100  # a window of fewer proves nothing
 FEWEST_TOKENS = 4  # fewer may choose the same experts by chance
 SMALL_WINDOW = 0.1  # of the median window
 
@@ -42,6 +44,33 @@ def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) ->
             "so suspect padding, warm-up or partial ranks"
         )
     return notes
+
+
+def check_shares(
+    source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec, *, dumped: bool
+) -> list[str]:
+    """A warning where an expert has more than 1 of top_k of a layer's assignments: a token chooses an expert
+    at most once, so no traffic looks like that.
+
+    BadInput where an engine's dump has much more: it is read wrongly, or in part. Other files may be made up.
+    """
+    totals_WL = tokens_WLE.sum(axis=2, dtype=np.float64)
+    excess_WL = tokens_WLE.max(axis=2) * float(model.top_k) / np.maximum(totals_WL, 1.0) - 1
+    excess_WL[totals_WL < JUDGED_TOKENS * model.top_k] = 0.0
+    if excess_WL.max() <= 0:
+        return []
+    window, row = map(int, np.unravel_index(int(excess_WL.argmax()), excess_WL.shape))
+    expert = int(tokens_WLE[window, row].argmax())
+    count, total = int(tokens_WLE[window, row, expert]), int(totals_WL[window, row])
+    said = (
+        f"{source}: window {window}, layer {layer_ids[row]}: expert {expert} has {count:,} of {total:,} "
+        f"assignments, more than the 1 in {model.top_k} that is possible where a token of {model.name} "
+        f"chooses {model.top_k} experts, each at most once"
+    )
+    if dumped and excess_WL.max() > PARTIAL:
+        raise BadInput(f"{said}; look for another model or top_k, missing ranks, or slots counted as experts")
+    cause = "dropped tokens, a missing rank, another model or top_k, or made-up counts"
+    return [f"WARNING: {said}; suspect {cause}"]
 
 
 def odd_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...], model: ModelSpec) -> list[str]:

@@ -13,7 +13,7 @@ from planner.load.profile import Counts, Trace
 from planner.load.recording import Array, Recording
 from planner.load.rows import fit_counts, resolve_layers
 from planner.load.trace import count_trace, fit_trace
-from planner.model import ModelSpec
+from planner.model import ModelSpec, recorded_on_another
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,12 @@ class Fitted:
 
 
 def fit(recording: Recording, model: ModelSpec) -> Fitted:
-    """BadInput where layers, experts, counts or ids are not the model's."""
+    """BadInput where layers, experts, counts or ids are not the model's, or another model is named."""
+    if recording.model and recorded_on_another(recording.model, model):
+        raise BadInput(
+            f"{recording.path} was recorded on {recording.model}, whose experts are not those of "
+            f"{model.name}; give --model {recording.model}, or a load of {model.name}"
+        )
     if recording.is_trace:
         recorded, layer_ids, notes = fit_trace(recording, model)
         tokens_WLE = count_trace(recorded, model.experts, recording.path)

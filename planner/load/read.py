@@ -12,7 +12,7 @@ import numpy as np
 from planner.base import BadInput, read_bytes
 from planner.load.arrays import read_array_recording
 from planner.load.csv_tables import read_csv_recording
-from planner.load.doubts import check_totals, odd_totals, suspect_windows
+from planner.load.doubts import check_shares, check_totals, odd_totals, suspect_windows
 from planner.load.dumps.parts import distinct_parts
 from planner.load.dumps.registry import read_dumps
 from planner.load.dumps.slots import SlotMap
@@ -109,6 +109,7 @@ def _joined_counts(parts: Sequence[Fitted], model: ModelSpec, *, dumped: bool) -
     check_size(sources, sum(len(part.tokens_WLE) for part in parts), len(layer_ids), model.experts)
     tokens_WLE = np.concatenate([part.tokens_WLE for part in parts])
     notes = check_totals(sources, tokens_WLE, layer_ids) + notes_on(parts)
+    notes += check_shares(sources, tokens_WLE, layer_ids, model, dumped=dumped)
     notes += odd_totals(sources, tokens_WLE, layer_ids, model)
     notes += suspect_windows(sources, tokens_WLE, model) if dumped else []
     return tokens_WLE, notes

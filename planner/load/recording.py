@@ -31,6 +31,7 @@ class Recording:
     window_unit: str = ""
     phase: str = "unknown"
     source: str = ""  # a publication the file names
+    model: str = ""  # the model that the file says it was recorded on
     notes: tuple[str, ...] = ()
     logical: bool = False  # the ids are known to be of experts, never of slots
     together_LEE: Array | None = None  # beside counts: tokens that chose both experts, over all windows

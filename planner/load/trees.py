@@ -15,6 +15,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "window_unit": str,
     "phase": str,
     "source": str,
+    "model": str,
     "notes": list,
 }
 
@@ -41,6 +42,7 @@ def read_tree_recording(path: Path) -> Recording:
         window_unit=tree.get("window_unit", ""),
         phase=tree.get("phase", "unknown"),
         source=tree.get("source", ""),
+        model=tree.get("model", ""),
         notes=notes_of(where, map(str, tree.get("notes", ())), both=counts is not None and "trace" in tree),
     )
 

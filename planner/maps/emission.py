@@ -46,9 +46,9 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     found = find_engine(engine)
     if not trust:
         check_known(found.TITLE, found.RELEASES, version)
-    refused = [finding.text for finding in judge_fit(engine, problem) if finding.refused]
-    if refused:
-        raise BadInput(f"{plan_file}: {refused[0]}; nothing was written")
+    fit = judge_fit(engine, problem)
+    if fit.refused:
+        raise BadInput(f"{plan_file}: {fit.text}; nothing was written")
     if plugin:
         _check_plugin(engine, flags_only=flags_only)
     if not draft:

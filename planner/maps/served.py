@@ -75,8 +75,9 @@ def plan_verdict(
     found = find_engine(engine)
     check_role(found.TITLE, role, found.ROLES, problem.workload.phase)
     verdict = judge_launch(engine, problem, None, role)
-    unfit = tuple(finding for finding in judge_fit(engine, problem) if finding.refused)
-    verdict = replace(verdict, findings=(*verdict.findings, *unfit))
+    fit = judge_fit(engine, problem)
+    if fit.refused:
+        verdict = replace(verdict, findings=(*verdict.findings, fit))
     notes = tuple(_said(finding) for finding in verdict.findings if not finding.refused)
     broken = verdict.violations
     served = found.reads_map(problem.model) or (plugin and _plugin_serves(engine, problem.model))

@@ -1,12 +1,14 @@
 """Models: what a Mixture-of-Experts model is to a planner, from the catalogue or a config.json."""
 
+from planner.model.attention import Attention
 from planner.model.body import body_from_dict, body_to_dict
 from planner.model.body_weights import body_parts
-from planner.model.catalog import find_model, model_aliases, model_names
+from planner.model.catalog import find_model, model_aliases, model_names, recorded_on_another
 from planner.model.config_json import spec_from_config
 from planner.model.model import ModelSpec
 
 __all__ = [
+    "Attention",
     "ModelSpec",
     "body_from_dict",
     "body_parts",
@@ -14,5 +16,6 @@ __all__ = [
     "find_model",
     "model_aliases",
     "model_names",
+    "recorded_on_another",
     "spec_from_config",
 ]

@@ -1,6 +1,6 @@
 """Names -> shipped files: the model catalogue, the data folder, the topology presets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from planner.model.body import body_from_dict
 from planner.model.config_json import spec_from_config
 from planner.model.hf_config import shown
 from planner.model.model import ModelSpec
+from planner.model.releases import dtype_of, entry_of, same_weights
 
 LARGEST_CONFIG_BYTES = 64 << 20  # mixed-precision releases list every quantized layer: megabytes, not more
 
@@ -50,10 +51,29 @@ def find_model(text: str) -> ModelSpec:
             f"{shown(text)}: there is no such file or folder; "
             "give a model's config.json, or a name from 'moeplan model list'"
         )
+    release = _release(text.strip())
+    if release is not None:
+        return release
     raise BadInput(
-        f"unknown model {shown(text)}; nearest are {nearest(text, _names())}; "
-        "'moeplan model list' lists all, and a path to a config.json works too"
+        f"unknown model {shown(text)}, and no entry of the catalogue is known to have its facts; "
+        "give the path of its config.json (hf download OWNER/NAME config.json). "
+        f"Nearest names are {nearest(text, _names())}; 'moeplan model list' lists all"
     )
+
+
+def recorded_on_another(recorded: str, model: ModelSpec) -> bool:
+    """Whether what was recorded on the model named `recorded` is known to be no load of `model`.
+
+    A name that nobody knows, such as that of a local folder, may be any model's.
+    """
+    names = (model.name, *model_aliases(model.name))
+    if any(same_weights(recorded, name) for name in names):
+        return False
+    try:
+        known = find_model(recorded)
+    except BadInput:
+        return False
+    return not any(same_weights(known.name, name) for name in names)
 
 
 def model_names() -> list[str]:
@@ -68,6 +88,40 @@ def model_aliases(name: str) -> tuple[str, ...]:
     """
     entry = _catalogue().get(name)
     return entry.aliases if entry else ()
+
+
+def _release(text: str) -> ModelSpec | None:
+    """A release that only its training or its weight dtype sets apart from an entry; None where none is."""
+    listed = _releases()
+    spelled = {spelling.lower(): name for name in listed for spelling in (name, name.split("/")[-1])}
+    canonical = spelled.get(text.lower())
+    entry, dtype = listed[canonical] if canonical else (entry_of(text, _spellings()), None)
+    if entry is None:
+        return None
+    spec = _catalogue()[entry].spec
+    stated = (dtype, "") if dtype else None if canonical else dtype_of(text, entry)
+    owned = canonical or (text if "/" in text or stated else f"{entry.split('/')[0]}/{text}")
+    source = f"{spec.source}; facts of {entry}, the same architecture by its name"
+    found = replace(spec, name=owned, source=source, facts_of=entry)
+    if stated is None or stated == (spec.weight_dtype, spec.quant_method):
+        return found
+    return replace(found, weight_dtype=stated[0], quant_method=stated[1], dtype_assumed=not canonical)
+
+
+@cache
+def _releases() -> dict[str, tuple[str, str | None]]:
+    """The releases that are listed by an entry: (entry, its weight dtype where that is another)."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for entry, releases in read_yaml(data_file("releases.yaml")).items():
+        for release in releases:
+            named = release if isinstance(release, dict) else {"name": release}
+            found[named["name"]] = (entry, named.get("weight_dtype"))
+    return found
+
+
+def _spellings() -> dict[str, str]:
+    """Every spelling of an entry or of a listed release that keeps its dtype -> entry."""
+    return {**_names(), **{name: entry for name, (entry, dtype) in _releases().items() if not dtype}}
 
 
 def _existing(text: str) -> Path | None:

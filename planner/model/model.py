@@ -33,6 +33,7 @@ class ModelSpec:
     expert_matrices: int = 3  # gate, up, down; 2 where the expert has no gate
     dtype_assumed: bool = False  # the release's weight dtype could not be verified
     quant_method: str = ""  # of its config's quantization, where that is not the usual one of its dtype
+    facts_of: str = ""  # the entry of the catalogue whose facts these are, where it has none of this name
     body: Body | None = None  # outside the routed experts; None: not known, a rule of thumb has to do
 
     def __post_init__(self) -> None:

@@ -11,20 +11,26 @@ from planner.plan.file import (
 )
 from planner.plan.judging import judged
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
-from planner.plan.plan import PREVIOUS, Origin, Plan
+from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
+from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
 from planner.plan.to_dict import SCHEMA, cost_to_dict, plan_to_dict
 
 __all__ = [
     "EMITTED_PLAN",
+    "LOST",
     "PREVIOUS",
+    "REFILLED",
     "SCHEMA",
     "Moves",
     "Origin",
     "Plan",
+    "Resize",
     "SavedPlan",
+    "after_losing",
     "aligned",
     "cost_to_dict",
     "disagreements",
+    "grown",
     "held_out_load",
     "judged",
     "moves_L",
@@ -32,6 +38,7 @@ __all__ = [
     "plan_moves",
     "plan_to_dict",
     "read_plan",
+    "shrunk",
     "steps_to_pay",
     "write_plan",
 ]

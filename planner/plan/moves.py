@@ -1,7 +1,7 @@
 """Moving from one placement to the next: which slots change, and how long the links take.
 
-A move is a slot that gets an expert that its GPU did not hold: its weights have to travel (`transfers`).
-Transfers are cut into waves, one after the other.
+A move is a slot that gets an expert that its GPU did not hold: its weights have to travel (`transfers`), or
+to be read where nobody holds them. Transfers are cut into waves, one after the other.
 
 Shapes: L layers, P slots, G GPUs, X GPUs of all layers, S slots of a GPU, W waves, R resources.
 """
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.placement import Placement
+from planner.plan.resize import Resize
 from planner.plan.transfers import Ints, Transfers, transfers
 from planner.problem import Problem
 
@@ -34,11 +35,19 @@ class Moves:
     bytes_W: Floats
     seconds_W: Floats
     most_received_bytes: float  # by one GPU, held apart: every transfer reads the placement as it was
+    read_bytes: float = 0.0  # from disk, experts that no GPU holds any more
+    resize: Resize | None = None  # where GPUs were lost, let go or taken in: slots and GPUs are counted by it
+    needed: int = 0  # of the moves, for every expert to have a slot and no slot to be empty
+
+    @property
+    def moved(self) -> int:
+        """Slots that get an expert new to their GPU, sent or read."""
+        return len(self.transfers) + len(self.transfers.reads)
 
     @property
     def share(self) -> float:
         """Moved slots as a share of all."""
-        return len(self.transfers) / self.slots
+        return self.moved / self.slots
 
     @property
     def total_bytes(self) -> float:
@@ -80,32 +89,47 @@ def moves_L(old: Placement, new: Placement) -> Ints:
 
 
 def plan_moves(
-    problem: Problem, old: Placement, new: Placement, previous: str, most: int | None = None
+    problem: Problem,
+    old: Placement,
+    new: Placement,
+    previous: str,
+    most: int | None = None,
+    resize: Resize | None = None,
 ) -> Moves:
-    """The transfers from `old` to `new`, which is `aligned` to it, in waves with their bytes and seconds."""
-    found = transfers(problem.topology, old, new)
-    expert_bytes, capacity_R = problem.model.expert_bytes, problem.topology.capacity_R
+    """The transfers from `old` to `new`, which is `aligned` to it, in waves with their bytes and seconds.
+
+    With `resize`, from what the GPUs held before it, whatever `old` says.
+    """
+    topology = problem.topology
+    if resize is not None:
+        topology, old, new = resize.topology, resize.old, resize.spread(new)
+    found = transfers(topology, old, new)
+    expert_bytes, capacity_R, gpus = problem.model.expert_bytes, topology.capacity_R, topology.gpu_count
     seconds_W = np.zeros(found.waves)
     for wave in range(found.waves):
-        bytes_GG = np.zeros((problem.gpus, problem.gpus))
+        bytes_GG = np.zeros((gpus, gpus))
         bytes_GG[found.source_T[found.wave_T == wave], found.target_T[found.wave_T == wave]] = expert_bytes
-        seconds_W[wave] = (problem.topology.resource_bytes(bytes_GG) / capacity_R).max(initial=0.0)
+        seconds_W[wave] = (topology.resource_bytes(bytes_GG) / capacity_R).max(initial=0.0)
+    received_T = np.concatenate([found.target_T, found.reads.target_D])
     return Moves(
         previous,
         most,
-        slots=old.expert_LP.size,
+        slots=problem.slots * len(old.layer_ids),
         layer_ids=old.layer_ids,
         transfers=found,
         bytes_W=np.bincount(found.wave_T, minlength=found.waves).astype(np.float64) * expert_bytes,
         seconds_W=seconds_W,
-        most_received_bytes=float(np.bincount(found.target_T).max(initial=0) * expert_bytes),
+        most_received_bytes=float(np.bincount(received_T).max(initial=0) * expert_bytes),
+        read_bytes=len(found.reads) * expert_bytes,
+        resize=resize,
     )
 
 
 def replayed(old: Placement, found: Transfers) -> Placement:
-    """`old` after the transfers."""
-    expert_LP = old.expert_LP.copy()
+    """`old` after the transfers and reads."""
+    expert_LP, reads = old.expert_LP.copy(), found.reads
     expert_LP[found.row_T, found.slot_T] = found.expert_T
+    expert_LP[reads.row_D, reads.slot_D] = reads.expert_D
     return replace(old, expert_LP=expert_LP)
 
 

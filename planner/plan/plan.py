@@ -19,6 +19,7 @@ from planner.problem import Problem
 
 ROUNDING = 1e-12  # a gap below it is none
 PREVIOUS = "previous plan"  # the baseline that a re-plan moves away from
+REFILLED = "what is left, refilled"  # the baseline of a plan for GPUs of which some were lost or are new
 PROVEN = 1e-9  # a busiest GPU that is closer to its bound is at it
 
 

@@ -15,9 +15,11 @@ from planner.model import ModelSpec, body_to_dict
 from planner.plan.moves import Moves, steps_to_pay
 from planner.plan.plain import attributes, plain, rows
 from planner.plan.plan import Baseline, Domain, Plan
+from planner.plan.resize import Resize
 from planner.problem import Problem
 
 SCHEMA = "moeplan/plan/1"
+SAID_OR_LEFT_OUT = ("quant_method", "facts_of", "body")  # facts of a model that are empty for many
 CURVE_FIGURES = (
     "redundant",
     "slots_per_gpu",
@@ -59,13 +61,13 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """The model's facts; how it is quantised only where that is not the usual way of its dtype, and its body
-    where it is known.
+    """The model's facts; how it is quantised, whose facts they are and its body only where that is
+    said.
     """
     facts = {key: plain(value) for key, value in asdict(replace(model, body=None)).items()}
     if model.body is not None:
         facts["body"] = body_to_dict(model.body)
-    return {key: value for key, value in facts.items() if key not in ("quant_method", "body") or value}
+    return {key: value for key, value in facts.items() if key not in SAID_OR_LEFT_OUT or value}
 
 
 def predicted_to_dict(plan: Plan) -> dict[str, Any]:
@@ -159,12 +161,13 @@ def domain_to_dict(domain: Domain) -> dict[str, Any]:
 
 
 def moves_to_dict(moves: Moves, saved_seconds: float | None) -> dict[str, Any]:
-    """Figures and every transfer: [wave, layer, expert, sending GPU, receiving GPU, slot]."""
-    found = moves.transfers
-    layer_T = np.array(moves.layer_ids, dtype=np.int64)[found.row_T]
+    """Figures and every transfer: [wave, layer, expert, sending GPU, receiving GPU, slot], and every read."""
+    found, reads = moves.transfers, moves.transfers.reads
+    layer_ids = np.array(moves.layer_ids, dtype=np.int64)
+    read = (layer_ids[reads.row_D], reads.expert_D, reads.target_D, reads.slot_D)
     columns = {
         "wave": found.wave_T,
-        "layer": layer_T,
+        "layer": layer_ids[found.row_T],
         "expert": found.expert_T,
         "source": found.source_T,
         "target": found.target_T,
@@ -173,7 +176,8 @@ def moves_to_dict(moves: Moves, saved_seconds: float | None) -> dict[str, Any]:
     return {
         "from": moves.previous,
         "allowed": moves.most,
-        "moved_slots": len(found),
+        "needed": moves.needed,
+        "moved_slots": moves.moved,
         "share": moves.share,
         "bytes": moves.total_bytes,
         **attributes(moves, "most_received_bytes", "seconds"),
@@ -182,6 +186,20 @@ def moves_to_dict(moves: Moves, saved_seconds: float | None) -> dict[str, Any]:
         "waves": rows({"bytes": moves.bytes_W, "seconds": moves.seconds_W}),
         "columns": list(columns),
         "transfers": np.stack(list(columns.values()), axis=1).tolist(),
+        "read_bytes": moves.read_bytes,
+        "read_columns": ["layer", "expert", "target", "slot"],
+        "reads": np.stack(read, axis=1).tolist(),
+        "resize": resize_to_dict(moves.resize) if moves.resize else None,
+    }
+
+
+def resize_to_dict(resize: Resize) -> dict[str, Any]:
+    """The numbers by which the transfers count GPUs and slots, and which of them each rank of the plan is."""
+    return {
+        "how": resize.how,
+        "changed": list(resize.changed),
+        "gpus": resize.topology.gpu_count,
+        "gpu_of_rank": list(resize.kept_G),
     }
 
 

@@ -1,8 +1,10 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
 from planner.planning.answer import answer
-from planner.planning.diagnosis import diagnose
-from planner.planning.evaluation import evaluate_engines, re_evaluate, re_split
+from planner.planning.diagnosis import Diagnosis, diagnose
+from planner.planning.evaluation import Anew, evaluate_engines, re_evaluate, re_split
+from planner.planning.fabric_faults import sentence
+from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.machine_cost import Fault
@@ -11,16 +13,30 @@ from planner.planning.pays.answer import Row as PaysRow
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
+from planner.planning.sweeping import Figures, Ranked, Standing, Sweep, SweepRequest, best_plan, sweep
+from planner.planning.sweeping import Row as SweepRow
 from planner.planning.verbs import evaluate, solve
 
 __all__ = [
+    "GOOD_ENOUGH",
+    "Anew",
+    "Diagnosis",
+    "FabricVerdict",
     "Fault",
+    "Figures",
     "Pays",
     "PaysRow",
     "PlanRequest",
+    "Ranked",
+    "Reading",
     "Rebalancing",
     "Serving",
+    "Standing",
+    "Sweep",
+    "SweepRequest",
+    "SweepRow",
     "answer",
+    "best_plan",
     "budget_report",
     "diagnose",
     "evaluate",
@@ -32,7 +48,9 @@ __all__ = [
     "problem_of_r",
     "re_evaluate",
     "re_split",
+    "sentence",
     "solve",
+    "sweep",
     "workload_for",
     "would_serve",
 ]

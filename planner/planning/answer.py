@@ -12,17 +12,13 @@ from planner.engines import find_engine
 from planner.load import LoadProfile, split_windows
 from planner.model import ModelSpec, find_model
 from planner.plan import Origin, Plan
-from planner.planning.lookup import (
-    find_current,
-    find_load,
-    find_topology,
-    map_notes,
-    model_notes,
-    workload_for,
-)
+from planner.planning.lookup import find_load, map_notes, model_notes, workload_for
+from planner.planning.machine import Machine, find_machine
+from planner.planning.narrower import with_narrower
 from planner.planning.redundancy import redundant_curve
 from planner.planning.request import PlanRequest
-from planner.planning.serving import launch_notes, loss_notes
+from planner.planning.resizing import find_current
+from planner.planning.serving import launch_notes, loss_notes, resize_notes
 from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
 from planner.problem import least_redundant, parse_objective
 from planner.solvers import Progress, Search, Workforce
@@ -35,18 +31,26 @@ class ResolvedRequest:
 
     problem_of: ProblemOfR
     model: ModelSpec
-    topology: Topology
+    machine: Machine
+    load: LoadProfile  # fitted and held-out windows
     least_redundant: int
+    fitted_load: LoadProfile
     held_out_load: LoadProfile | None
     notes: tuple[str, ...]
     provenance: Mapping[str, object]
+
+    @property
+    def topology(self) -> Topology:
+        """The GPUs that are planned for."""
+        return self.machine.topology
 
 
 def resolve(request: PlanRequest) -> ResolvedRequest:
     """Look everything up. BadInput names what is not found."""
     model = request.model if isinstance(request.model, ModelSpec) else find_model(request.model)
     engine = find_engine(request.engine) if request.engine else None
-    topology, topology_notes = find_topology(request.topology, request.ep)
+    machine = find_machine(request)
+    topology = machine.topology
     if request.gpu_speed is not None:
         topology = topology.with_speeds(read_speeds(request.gpu_speed, topology.gpu_count))
     objective = parse_objective(request.objective, robust=request.robust)
@@ -75,35 +79,53 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
             node_gpus=len(topology.nodes[0].gpus),
         ),
         model,
-        topology,
+        machine,
+        whole_load,
         least_redundant(model, topology, request.survive),
+        load,
         held_out_load,
-        notes=(*topology_notes, *whole_load.notes, *model_notes(model), *map_notes(engine, model)),
-        provenance=_provenance(request, model, topology, whole_load),
+        notes=(*machine.notes, *whole_load.notes, *model_notes(model), *map_notes(engine, model)),
+        provenance=_provenance(request, model, machine, whole_load),
     )
 
 
 def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     """Look everything up, solve and judge."""
+    if progress:
+        progress(0.0, "reading model, machine and load")
     asked = resolve(request)
     workforce = Workforce(request.workers, request.ray)
     search = Search(request.method, request.seed, request.budget_seconds, progress, request.prove, workforce)
     origin = Origin(request.engine, request.method, asked.notes, provenance=asked.provenance)
-    current = find_current(request, asked.model, asked.topology)
+    current = find_current(request, asked.model, asked.machine, asked.fitted_load)
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
-        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, search, held_out)
+        trying = replace(search, progress=_in_step("curve over R", progress))
+        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, trying, held_out)
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
     refused, of_losses = launch_notes(request.engine, problem), loss_notes(request.engine, problem)
+    if current is not None:
+        of_losses += resize_notes(request.engine, current.resize)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_losses))
-    return make_plan(problem_of, redundant, search, origin, held_out, current)
+    search = replace(search, progress=_in_step("searching layers", progress))
+    plan = make_plan(problem_of, redundant, search, origin, held_out, current)
+    if current is not None:
+        return plan
+    alone = replace(request, model=asked.model, load_files=asked.load, map_file=None, ep=None, gpu_speed=None)
+    alone = replace(alone, without=None)
+    return with_narrower(plan, lambda group: resolve(replace(alone, topology=group)))
+
+
+def _in_step(name: str, progress: Progress | None) -> Progress | None:
+    """Progress that names the step it is of."""
+    return (lambda share, text: progress(share, f"{name}, {text}")) if progress else None
 
 
 def _provenance(
-    request: PlanRequest, model: ModelSpec, topology: Topology, load: LoadProfile
+    request: PlanRequest, model: ModelSpec, machine: Machine, load: LoadProfile
 ) -> dict[str, object]:
     """What the plan was made from and with. No clock, so that the same question gives the same bytes."""
     return {
@@ -113,8 +135,9 @@ def _provenance(
         "budget_seconds": request.budget_seconds,
         "prove": request.prove,
         "model_source": model.source,
-        "topology_source": topology.source,
-        "topology_sha256": topology.digest(),
+        "topology_source": machine.topology.source,
+        "topology_sha256": machine.topology.digest(),
+        **({"without": list(machine.lost)} if machine.lost else {}),
         "load_source": load.source,
         "load_sha256": hashlib.sha256(load.tokens_WLE.tobytes()).hexdigest(),
         "python": ".".join(platform.python_version_tuple()[:2]),

@@ -4,6 +4,7 @@ It is read from a plan or from any engine's map file.
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.base import BadInput
@@ -12,39 +13,31 @@ from planner.maps import find_map, judge, read_value, rows_LP, rows_of
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.plan import SCHEMA, plan_from_dict
-from planner.solvers import CurrentPlacement
+from planner.topology import Topology
 
 MOVES = re.compile(r"([0-9]+)|([0-9]*\.?[0-9]+)\s*%")
 
 
-def read_current(
-    path: Path, most_moves: str | None, model: ModelSpec, gpus: int, redundant: int | None
-) -> CurrentPlacement:
-    """The previous placement of `model` on `gpus` GPUs and its limit.
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A placement that runs. `topology` is None where a map names no machine."""
 
-    BadInput where it is of another model or size, or cannot have R = `redundant`. A layer without a row
-    (draft layers in some engines' maps) holds the engine's trivial one, expert p % E in slot p.
+    placement: Placement
+    topology: Topology | None = None
+
+
+def read_running(path: Path, model: ModelSpec, gpus: int) -> Running:
+    """The previous placement of `model`: on the GPUs that the file names, else on `gpus`.
+
+    BadInput where it is of another model. A layer without a row (draft layers in some engines' maps) holds
+    the engine's trivial one, expert p % E in slot p.
     """
     value = read_value(path)
     if isinstance(value, dict) and value.get("schema") == SCHEMA:
         problem, placement, _ = plan_from_dict(value, str(path))
         _refuse_other_model(path, problem.model, model)
-        _refuse_other_size(path, problem.gpus, gpus)
-    else:
-        placement = _mapped(path, value, model, gpus)
-    had = placement.slots - model.experts
-    if redundant is not None and redundant != had:
-        needs = "slots to be given up"
-        if redundant > had:
-            fewest = (redundant - had) // gpus * gpus * len(model.placed_layer_ids)
-            needs = f"at least {fewest:,} moves to fill the new slots, and new memory"
-        raise BadInput(
-            f"--from {path}: it has {placement.slots_per_gpu} slots a GPU (R = {had}), "
-            f"and --redundant {redundant} is another size: that takes {needs}, "
-            f"which no engine does while it serves; use --redundant {had}, or plan without --from"
-        )
-    most = None if most_moves is None else parse_moves(most_moves, placement.expert_LP.size)
-    return CurrentPlacement(placement, str(path), most)
+        return Running(placement, problem.topology)
+    return Running(_mapped(path, value, model, gpus))
 
 
 def parse_moves(text: str, slots: int) -> int:
@@ -64,8 +57,7 @@ def parse_moves(text: str, slots: int) -> int:
 
 def _mapped(path: Path, value: object, model: ModelSpec, gpus: int) -> Placement:
     _, found = find_map(value, str(path))
-    if found.gpus:
-        _refuse_other_size(path, found.gpus, gpus)
+    gpus = found.gpus or gpus
     report = judge(found, model, gpus)
     if not report.ok:
         raise BadInput(f"--from {path}: not a placement of {model.name} on {gpus} GPUs: {report.problems[0]}")
@@ -83,12 +75,4 @@ def _refuse_other_model(path: Path, found: ModelSpec, asked: ModelSpec) -> None:
             f"{len(found.placed_layer_ids)} layers of {found.experts} experts; "
             f"{asked.name} has {len(asked.placed_layer_ids)} of {asked.experts}: "
             "plan this model without --from"
-        )
-
-
-def _refuse_other_size(path: Path, found: int, asked: int) -> None:
-    if found != asked:
-        raise BadInput(
-            f"--from {path}: it is for {found} GPUs, and the machine asked for has {asked}; "
-            f"give --ep {found}, or plan without --from"
         )

@@ -1,25 +1,42 @@
 """What is wrong with a machine for expert-parallel serving, what it costs, and what to do about it."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from planner.base import human_seconds
 from planner.model import ModelSpec
+from planner.planning.fabric_faults import fabric_faults
+from planner.planning.fabric_verdict import FabricVerdict, as_measured, compared, judge_fabric
 from planner.planning.machine_cost import Fault, MachineCost
 from planner.planning.node_faults import nodes_differ, outside_nvlink, reported, shared_nics, slow_pcie
 from planner.problem import Workload
-from planner.topology import Topology
+from planner.topology import AllToAll, Topology
 
+BY_DESIGN = ("oversubscribed", "shared-nics")  # what a fabric costs without being broken
 SLOW_DISPATCH = 1.0  # dispatch + combine longer than compute
 
 
-def diagnose(topology: Topology, model: ModelSpec, workload: Workload) -> list[Fault]:
-    """Everything found, in the order of the rules below.
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether the fabric is good enough, then every fault: the fabric's, then those of `RULES` in order."""
+
+    verdict: FabricVerdict
+    faults: tuple[Fault, ...]
+
+
+def diagnose(
+    topology: Topology, model: ModelSpec, workload: Workload, runs: Sequence[AllToAll] = ()
+) -> Diagnosis:
+    """Of the machine as it was measured, by `runs` where they tell more than the topology keeps.
 
     Infeasible where the model does not fit on the machine.
     """
-    machine = MachineCost(topology, model, workload)
-    return [finding for rule in RULES for finding in rule(machine)]
+    seen = compared(topology, runs)
+    measured = as_measured(topology, seen)
+    machine = MachineCost(measured, model, workload)
+    found = [finding for rule in RULES for finding in rule(machine)]
+    verdict = judge_fabric(machine, topology, seen, [one for one in found if one.rule in BY_DESIGN])
+    return Diagnosis(verdict, (*fabric_faults(verdict, measured), *found))
 
 
 def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
@@ -48,7 +65,8 @@ def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
             where = f"network ({fabric.evidence.kind})"
             what = f"the {tier} uplinks carry 1/{factor:g} of what its hosts can send"
             cost = machine.loss(fabric=mended)
-            yield Fault("oversubscribed", where, what, cost, f"place the job under one {tier}")
+            remedy = f"place the job under one {tier}"
+            yield Fault("oversubscribed", where, what, cost.text, remedy, cost.lost_seconds)
 
 
 def _assumed(machine: MachineCost) -> Iterator[Fault]:

@@ -1,13 +1,13 @@
 """A plan judged anew: on another load or machine, by another engine's rule, with weights on replicas."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.base import BadInput
 from planner.cost import BestSplit, Cost, best_split, cost
 from planner.engines import Engine, engine_names, find_engine
-from planner.plan import held_out_load, read_plan
-from planner.planning.lookup import find_load, find_topology
+from planner.plan import SavedPlan, held_out_load, read_plan
+from planner.planning.lookup import TOKENS_PER_RANK, find_load, find_topology, usual_transport
 from planner.problem import Problem
 from planner.topology import read_speeds
 
@@ -18,38 +18,66 @@ UNTRACED = (
 )
 
 
-def re_evaluate(
-    plan_file: Path,
-    load_files: tuple[Path, ...],
-    topology_text: str | None,
-    engine_name: str | None,
-    *,
-    map_file: Path | None = None,
-    ranks: str | None = None,
-    gpu_speed: str | None = None,
-) -> tuple[Problem, Cost, tuple[str, ...]]:
-    """The cost of a plan's placement on another load, machine or engine; what is not given is the plan's own.
-    Also notes on the load.
+@dataclass(frozen=True)
+class Anew:
+    """What a plan is judged on; what is not given is the plan's own.
+
+    Another phase takes its own usual tokens, and the transport and replica rule that the plan's engine, or
+    the engine given, has in it.
     """
-    problem, placement, value = read_plan(plan_file)
+
+    load_files: tuple[Path, ...] = ()
+    topology: str | None = None
+    engine: str | None = None
+    map_file: Path | None = None  # the map the load was recorded under, where it counts slots
+    ranks: str | None = None
+    gpu_speed: str | None = None
+    phase: str | None = None
+    tokens_per_rank: int | None = None
+
+
+def re_evaluate(plan_file: Path, anew: Anew = Anew()) -> tuple[Problem, Cost, tuple[str, ...]]:
+    """The cost of a plan's placement on another load, machine, engine or step. Also notes on the load."""
+    saved = read_plan(plan_file)
+    problem, notes = asked_anew(saved, str(plan_file), anew)
+    return problem, cost(problem, saved.placement), notes
+
+
+def asked_anew(saved: SavedPlan, where: str, anew: Anew) -> tuple[Problem, tuple[str, ...]]:
+    """The plan's question with what is given in the place of its own; and notes on the load."""
+    problem, engine = saved.problem, anew.engine
     notes: tuple[str, ...] = ()
-    if topology_text:
-        problem = replace(problem, topology=find_topology(topology_text, problem.gpus)[0])
-    if gpu_speed is not None:
-        speeds = read_speeds(gpu_speed, problem.gpus)
+    if anew.topology:
+        problem = replace(problem, topology=find_topology(anew.topology, problem.gpus)[0])
+    if anew.gpu_speed is not None:
+        speeds = read_speeds(anew.gpu_speed, problem.gpus)
         problem = replace(problem, topology=problem.topology.with_speeds(speeds))
-    if load_files or map_file:
-        load = find_load(load_files, problem.model, map_file, ranks)
+    if anew.load_files or anew.map_file:
+        load = find_load(anew.load_files, problem.model, anew.map_file, anew.ranks)
         problem, notes = replace(problem, load=load), load.notes
-    if engine_name:
-        problem = _under(find_engine(engine_name), problem)
-    if not load_files and value["load"].get("traced") and problem.workload.transport in TRACED_TRANSPORTS:
+    if anew.phase not in (None, problem.workload.phase):
+        problem = _in_phase(str(anew.phase), problem)
+        engine = engine or saved.value.get("engine")
+    if anew.tokens_per_rank is not None:
+        problem = replace(problem, workload=replace(problem.workload, tokens_per_rank=anew.tokens_per_rank))
+    if engine:
+        problem = under(find_engine(engine), problem)
+    own_load = not anew.load_files and saved.value["load"].get("traced")
+    if own_load and problem.workload.transport in TRACED_TRANSPORTS:
         counts = "the counts of its trace, not which experts tokens chose together"
-        notes = (*notes, f"{plan_file} holds {counts}, {UNTRACED}")
-    return problem, cost(problem, placement), notes
+        notes = (*notes, f"{where} holds {counts}, {UNTRACED}")
+    return problem, notes
 
 
-def _under(engine: Engine, problem: Problem) -> Problem:
+def _in_phase(phase: str, problem: Problem) -> Problem:
+    """The same question in the other phase, with its usual tokens and transport."""
+    transport = usual_transport(phase, problem.topology, problem.model, None)
+    tokens = TOKENS_PER_RANK[phase]
+    workload = replace(problem.workload, phase=phase, tokens_per_rank=tokens, transport=transport)
+    return replace(problem, workload=workload)
+
+
+def under(engine: Engine, problem: Problem) -> Problem:
     """The same question as the engine would run it."""
     phase, topology, model = problem.workload.phase, problem.topology, problem.model
     transport, dispatch_dtype = engine.transport(phase, topology, model), engine.dispatch_dtype(model)
@@ -79,20 +107,12 @@ def re_split(
 
 
 def evaluate_engines(
-    plan_file: Path,
-    load_files: tuple[Path, ...],
-    topology_text: str | None,
-    *,
-    map_file: Path | None = None,
-    ranks: str | None = None,
-    gpu_speed: str | None = None,
+    plan_file: Path, anew: Anew = Anew()
 ) -> tuple[dict[str, tuple[Problem, Cost]], tuple[str, ...]]:
     """The same placement as each engine would run it, by engine name. Also notes on the load."""
     found: dict[str, tuple[Problem, Cost]] = {}
     notes: tuple[str, ...] = ()
     for name in engine_names():
-        problem, priced, own = re_evaluate(
-            plan_file, load_files, topology_text, name, map_file=map_file, ranks=ranks, gpu_speed=gpu_speed
-        )
+        problem, priced, own = re_evaluate(plan_file, replace(anew, engine=name))
         found[name], notes = (problem, priced), tuple(dict.fromkeys((*notes, *own)))
     return found, notes

@@ -7,32 +7,12 @@ from planner.engines import Engine, map_formats, stand_ins
 from planner.load import LoadProfile, read_load, shipped_load, uniform_load
 from planner.maps import read_slot_map
 from planner.model import ModelSpec
-from planner.planning.current import read_current
 from planner.planning.request import PlanRequest
 from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
-from planner.solvers import CurrentPlacement
 from planner.topology import Topology, read_topology
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
-
-
-def find_current(request: PlanRequest, model: ModelSpec, topology: Topology) -> CurrentPlacement | None:
-    """The placement that runs, where the question names one."""
-    if request.previous is None:
-        if request.most_moves is not None:
-            raise BadInput(
-                f"--max-moves {request.most_moves}: moves are counted from a placement that runs; "
-                "name it with --from PLAN"
-            )
-        return None
-    if request.survive or request.resplittable:
-        limit = "--survive" if request.survive else "--resplittable"
-        raise BadInput(
-            f"--from {request.previous}: a re-plan within few moves cannot promise {limit}; "
-            f"plan without --from, or leave {limit} out"
-        )
-    return read_current(request.previous, request.most_moves, model, topology.gpu_count, request.redundant)
 
 
 def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
@@ -44,15 +24,15 @@ def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[T
         notes = (f"no topology given: {assumed}",)
     if ep is None or ep == topology.gpu_count:
         return topology, notes
-    sizes = [len(node.gpus) for node in topology.nodes]
-    if 0 < ep <= sizes[0]:
+    first, sizes = len(topology.nodes[0].gpus), topology.ep_sizes()
+    if 0 < ep <= first:
         return topology.select(1, ep), notes
-    whole = [sum(sizes[:count]) for count in range(1, len(sizes) + 1)]
+    whole = sizes[first - 1 :]
     if ep not in whole:
         shown = ", ".join(map(str, whole[:8])) + (", ..." if len(whole) > 8 else "")
         raise BadInput(
             f"--ep {ep}: {topology.name} has whole nodes for EP sizes {shown}, "
-            f"or up to {sizes[0]} GPUs of its first node"
+            f"or up to {first} GPUs of its first node"
         )
     return topology.select(whole.index(ep) + 1), notes
 
@@ -84,7 +64,7 @@ def workload_for(
     phase, tokens = request.phase, request.tokens_per_rank
     usual_dtype = "fp8" if model.weight_dtype == "fp8" else "bf16"
     dispatch_dtype = engine.dispatch_dtype(model) if engine else usual_dtype
-    transport = request.transport or _usual_transport(phase, topology, model, engine)
+    transport = request.transport or usual_transport(phase, topology, model, engine)
     if tokens is None:
         tokens = TOKENS_PER_RANK[phase]
     prompt, output = request_lengths(request)
@@ -115,7 +95,8 @@ def request_lengths(request: PlanRequest) -> tuple[int, int]:
     return request.context - request.context // 2, request.context // 2
 
 
-def _usual_transport(phase: str, topology: Topology, model: ModelSpec, engine: Engine | None) -> str:
+def usual_transport(phase: str, topology: Topology, model: ModelSpec, engine: Engine | None) -> str:
+    """The engine's own, else what is usual on the machine."""
     if engine:
         return engine.transport(phase, topology, model)
     if phase == "decode":
@@ -124,9 +105,15 @@ def _usual_transport(phase: str, topology: Topology, model: ModelSpec, engine: E
 
 
 def model_notes(model: ModelSpec) -> tuple[str, ...]:
-    if not model.dtype_assumed:
-        return ()
-    return (f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed",)
+    notes = []
+    if model.facts_of:
+        notes.append(
+            f"the catalogue has no {model.name}: "
+            f"the facts are those of {model.facts_of}, the same architecture"
+        )
+    if model.dtype_assumed:
+        notes.append(f"the weight dtype of {model.name} is not verified: {model.weight_dtype} was assumed")
+    return tuple(notes)
 
 
 def map_notes(engine: Engine | None, model: ModelSpec) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ one fault mended. So it says what the machine costs, apart from any plan.
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from planner.base import human_seconds
-from planner.cost import Cost, cost
+from planner.cost import Cost, Routing, cost, message_bytes, messages_GG
 from planner.load import uniform_load
 from planner.model import ModelSpec
 from planner.problem import Problem, Workload, check_slots
+from planner.replica import find_rule
 from planner.solvers import find_method
 from planner.topology import Fabric, Node, Topology
 
@@ -19,13 +22,44 @@ LEAST_LOSS = 0.005  # of a step; below it a cost is not worth a number
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong, or that a person should know. `cost` is empty where none can be predicted."""
+    """One thing that is wrong, or that a person should know.
+
+    `cost` is empty where none can be predicted; `cost_seconds` are of a step.
+    """
 
     rule: str
     where: str
     what: str
     cost: str
     remedy: str
+    cost_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A step as it is, and with one thing mended."""
+
+    seconds: float
+    mended_seconds: float
+
+    @property
+    def lost_seconds(self) -> float:
+        """What mending saves; never negative: a prediction with a stated rate may be the slower one."""
+        return max(0.0, self.seconds - self.mended_seconds)
+
+    @property
+    def share(self) -> float:
+        """Of the step as it is."""
+        return self.lost_seconds / self.seconds
+
+    @property
+    def text(self) -> str:
+        longer = self.lost_seconds / self.mended_seconds
+        if longer < LEAST_LOSS:
+            return f"under {LEAST_LOSS:.1%} of a step"
+        return (
+            f"step {longer:.1%} longer, {human_seconds(self.mended_seconds)} to {human_seconds(self.seconds)}"
+        )
 
 
 class MachineCost:
@@ -36,21 +70,30 @@ class MachineCost:
         self.now = self.step(topology)
 
     def step(self, topology: Topology) -> Cost:
-        redundant = -self.model.experts % topology.gpu_count
-        slots_per_gpu = check_slots(self.model, topology.gpu_count, redundant)
-        problem = Problem(topology, self.model, uniform_load(self.model), self.workload, slots_per_gpu)
+        problem = self.problem(topology)
         return cost(problem, find_method("linear")(problem))
 
-    def loss_by(self, node: Node, mended: Node) -> str:
+    def problem(self, topology: Topology) -> Problem:
+        redundant = -self.model.experts % topology.gpu_count
+        slots_per_gpu = check_slots(self.model, topology.gpu_count, redundant)
+        return Problem(topology, self.model, uniform_load(self.model), self.workload, slots_per_gpu)
+
+    def loss_by(self, node: Node, mended: Node) -> Mended:
         """What the machine loses against one with `mended` in the place of that node."""
         return self.loss(tuple(mended if other is node else other for other in self.topology.nodes))
 
-    def loss(self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None) -> str:
+    def loss(self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None) -> Mended:
         """What the machine loses against one with these nodes or that fabric."""
         nodes, fabric = nodes or self.topology.nodes, fabric or self.topology.fabric
         mended = self.step(replace(self.topology, nodes=nodes, fabric=fabric))
-        share = self.now.total_seconds / mended.total_seconds - 1
-        if share < LEAST_LOSS:
-            return f"under {LEAST_LOSS:.1%} of a step"
-        seconds = f"{human_seconds(mended.total_seconds)} to {human_seconds(self.now.total_seconds)}"
-        return f"step {share:.1%} longer, {seconds}"
+        return Mended(self.now.total_seconds, mended.total_seconds)
+
+    def peer_bytes(self) -> float:
+        """Bytes that a GPU's dispatch sends to each GPU that it sends anything, on average over those."""
+        problem = self.problem(self.topology)
+        placement = find_method("linear")(problem)
+        shares = find_rule(problem.replica_rule)(placement, problem.situation(problem.load))
+        routing = Routing(problem.load.shares_LE[0], next(iter(shares)), placement.expert_LP[0], None)
+        sent_GG = np.array(messages_GG(problem, routing))
+        np.fill_diagonal(sent_GG, 0.0)
+        return float(sent_GG[sent_GG > 0].mean() * message_bytes(problem)[0]) if sent_GG.any() else 0.0

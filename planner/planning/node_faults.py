@@ -6,7 +6,7 @@ from statistics import mode
 
 from planner.base import human_bandwidth
 from planner.planning.machine_cost import Fault, MachineCost
-from planner.topology import Node, Topology
+from planner.topology import Nic, Node, Topology
 
 
 def shared_nics(machine: MachineCost) -> Iterator[Fault]:
@@ -19,9 +19,9 @@ def shared_nics(machine: MachineCost) -> Iterator[Fault]:
             pool, nic = shared[0], node.nics[shared[0][0]]
             nics = f"{len(pool)} NIC{'s' if len(pool) > 1 else ''} of {human_bandwidth(nic.rate.bytes_per_s)}"
             what = f"{len(nic.gpus)} GPUs share {nics}"
-            cost = machine.loss(tuple(_own_nics(other) for other in machine.topology.nodes))
+            cost = machine.loss(tuple(own_nics(other) for other in machine.topology.nodes))
             remedy = "use every NIC of the host, or fewer GPUs of it"
-            yield Fault("shared-nics", where, what, cost, remedy)
+            yield Fault("shared-nics", where, what, cost.text, remedy, cost.lost_seconds)
             return
 
 
@@ -37,7 +37,7 @@ def nodes_differ(machine: MachineCost) -> Iterator[Fault]:
             what = f"its NICs carry {human_bandwidth(total)}, other hosts' {human_bandwidth(usual)}"
             cost = machine.loss_by(node, replace(node, nics=best.nics))
             remedy = "look for NICs that are down, missing or at a lower rate there"
-            yield Fault("nics-differ", where, what, cost, remedy)
+            yield Fault("nics-differ", where, what, cost.text, remedy, cost.lost_seconds)
         elif own_rails != mode(rails):
             what = f"its NICs are on rails {list(own_rails)}, others' on {list(mode(rails))}"
             yield Fault("rails-differ", where, what, "", "check the cabling and the NIC order")
@@ -57,7 +57,7 @@ def slow_pcie(machine: MachineCost) -> Iterator[Fault]:
             alike = (node.pcie.rates[rates.index(fastest)],) * len(rates)
             cost = machine.loss_by(node, replace(node, pcie=replace(node.pcie, rates=alike)))
             remedy = "reseat the card; check the slot's width and the BIOS link speed"
-            yield Fault("slow-pcie", where, what, cost, remedy)
+            yield Fault("slow-pcie", where, what, cost.text, remedy, cost.lost_seconds)
 
 
 def outside_nvlink(machine: MachineCost) -> Iterator[Fault]:
@@ -85,14 +85,18 @@ def _named_nodes(topology: Topology) -> list[tuple[str, Node]]:
     return [(node.name or f"node{index}", node) for index, node in enumerate(topology.nodes)]
 
 
-def _own_nics(node: Node) -> Node:
-    """The node with a NIC of the same rate for every GPU."""
-    nics = [(nic, gpu) for pool in node.nic_pools for nic in (node.nics[pool[0]],) for gpu in nic.gpus]
+def own_nics(node: Node) -> Node:
+    """The node with a NIC of the same rate for every GPU that shares one; itself where none does."""
+    nics: list[Nic] = []
+    for pool in node.nic_pools:
+        first = node.nics[pool[0]]
+        if len(first.gpus) > len(pool):
+            nics += [replace(first, gpus=(gpu,), rail=gpu, name="", socket=None) for gpu in first.gpus]
+        else:
+            nics += [node.nics[nic] for nic in pool]
+    if len(nics) == len(node.nics):
+        return node
     pcie = node.pcie and replace(
         node.pcie, switches=tuple(replace(switch, nics=()) for switch in node.pcie.switches)
     )
-    return replace(
-        node,
-        nics=tuple(replace(nic, gpus=(gpu,), rail=gpu, name="", socket=None) for nic, gpu in nics),
-        pcie=pcie,
-    )
+    return replace(node, nics=tuple(nics), pcie=pcie)

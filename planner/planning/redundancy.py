@@ -1,13 +1,17 @@
 """`--redundant auto`: the curve over R, from the fewest that are feasible to what memory allows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from planner.base import Infeasible
 from planner.cost import (
     PATIENCE,
     TOLERANCE,
     WORTH,
+    Cost,
     CurvePoint,
+    Floats,
     chosen,
     cost,
     ledger,
@@ -51,13 +55,16 @@ def redundant_curve(
     *,
     to_the_end: bool = False,
     most_points: int = MOST_POINTS,
+    price: Callable[[Problem], CurvePoint] | None = None,
 ) -> Curve:
     """A refined plan for each R, a slot more on every GPU each time. Infeasible where not even `least` fits.
 
-    `to_the_end` goes on where nothing is gained any more: one layer may still gain.
+    `to_the_end` goes on where nothing is gained any more: one layer may still gain. `price`: what makes a
+    point of a problem, in the place of a refined plan over the load's windows.
     """
+    price = price or partial(_point, search=search, held_out_load=held_out_load)
     problem = _first(problem_of, least, gpus, most_points)
-    points = [_point(problem, search, held_out_load)]
+    points = [price(problem)]
     end = f"more than {most_points} points are not tried"
     while len(points) < most_points:
         redundant = problem.redundant + len(points) * problem.gpus
@@ -70,7 +77,7 @@ def redundant_curve(
         if isinstance(more, str):
             end = more
             break
-        points.append(_point(more, search, held_out_load))
+        points.append(price(more))
     return Curve(tuple(points), end, _kept(problem))
 
 
@@ -114,12 +121,20 @@ def _point(problem: Problem, search: Search, held_out_load: LoadProfile | None) 
     searched = in_expectation(problem)
     placement = find_method("refine")(searched, seed=search.seed)
     held_out = cost(searched, placement, held_out_load) if held_out_load else None
+    seconds_L = objective_seconds_L(searched, fitted_windows(searched), placement)
+    return curve_point(problem, cost(searched, placement), seconds_L, held_out)
+
+
+def curve_point(
+    problem: Problem, fitted: Cost, seconds_L: Floats, held_out: Cost | None = None
+) -> CurvePoint:
+    """The point of a problem whose placement was priced. `seconds_L`: what R is chosen by."""
     return CurvePoint(
         redundant=problem.redundant,
         slots_per_gpu=problem.slots_per_gpu,
-        fitted_seconds_L=objective_seconds_L(searched, fitted_windows(searched), placement),
+        fitted_seconds_L=seconds_L,
         held_out_seconds_L=held_out.layer_seconds_L if held_out else None,
-        max_over_mean=cost(searched, placement).max_over_mean,
+        max_over_mean=fitted.max_over_mean,
         weights_bytes=problem.slots_per_gpu * problem.slot_bytes,
         free_bytes=float(problem.free_bytes_G.min()),
     )

@@ -20,6 +20,7 @@ class PlanRequest:
     ranks: str | None = None  # what identical load files are: same, one counter; sum, several
     redundant: int | None = None  # None: chosen by predicted time
     ep: int | None = None
+    without: str | None = None  # GPUs that are lost: '3,7', '0-3', 'node1' or a node's name
     engine: str | None = None
     method: str = "auto"
     seed: int = 0

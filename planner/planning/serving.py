@@ -6,6 +6,7 @@ from planner.base import BadInput, Infeasible
 from planner.cost import pose_case, too_little
 from planner.engines import Verdict, elastic_of, find_engine, judge_fit, judge_launch
 from planner.model import find_model
+from planner.plan import LOST, Resize
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.request import PlanRequest
 from planner.problem import Problem, check_slots
@@ -38,7 +39,7 @@ def would_serve(request: PlanRequest, version: str | None = None, role: str = "m
             too_little(pose_case(model, topology, workload, redundant), request.engine)
         ) from None
     verdict = judge_launch(request.engine, problem, version, role)
-    findings = (*verdict.findings, *judge_fit(request.engine, problem))
+    findings = (*verdict.findings, judge_fit(request.engine, problem))
     return Serving(problem, replace(verdict, findings=findings))
 
 
@@ -63,3 +64,14 @@ def loss_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:
     words = " ".join(elastic.replaces_by)
     text = f"{title} places experts anew after a loss where it is started with {words}"
     return (f"{text} ({elastic.replaces_source}); the launch that `emit` writes has other words",)
+
+
+def resize_notes(engine: str | None, resize: Resize | None) -> tuple[str, ...]:
+    """How the engine is asked to serve with more or fewer GPUs, where the plan is for such a change."""
+    if engine is None or resize is None or resize.how == LOST:
+        return ()
+    title, elastic, gpus = find_engine(engine).TITLE, elastic_of(engine), len(resize.kept_G)
+    most = max(gpus, resize.old.gpus)
+    words = " ".join(elastic.resizes_by).format(gpus=most)
+    asked = f"{title} takes this size by {elastic.request.format(gpus=gpus)}, started with {words}"
+    return (f"{asked} ({elastic.resizes_source}); it then places experts by its own balancer",)

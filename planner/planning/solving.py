@@ -13,7 +13,7 @@ from planner.engines import default_placement
 from planner.load import LoadProfile, split_notes
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan import PREVIOUS, Origin, Plan, aligned, judged, plan_moves
+from planner.plan import PREVIOUS, REFILLED, Moves, Origin, Plan, aligned, judged, plan_moves
 from planner.problem import Objective, Problem, Workload, check_slots
 from planner.replica import LARGEST_EXACT_TABLE, table_draws
 from planner.solvers import (
@@ -42,9 +42,10 @@ def problem_of_r(
 
     `limits` are the other fields of a Problem: replica_rule, kv_floor_bytes, objective, resplittable.
     """
+    ep_sizes = topology.ep_sizes()
 
     def problem_of(redundant: int) -> Problem:
-        slots_per_gpu = check_slots(model, topology.gpu_count, redundant)
+        slots_per_gpu = check_slots(model, topology.gpu_count, redundant, ep_sizes)
         return Problem(topology, model, load, workload, slots_per_gpu, **limits)
 
     return problem_of
@@ -74,7 +75,7 @@ def make_plan(
     else:
         placement = _replanned(problem, current, placement)
         placement = _default_drafts(problem, placement, current.placement)
-        moves = plan_moves(problem, current.placement, placement, current.source, current.most_moves)
+        placement, moves = _moved(problem, current, placement)
     notes = (
         *origin.notes,
         *split_notes(problem.load, held_out_load),
@@ -82,6 +83,8 @@ def make_plan(
         *_rule_notes(problem, placement),
         *((proof.stopped,) if proof.stopped else ()),
     )
+    if search.progress:
+        search.progress(1.0, "judging")
     return judged(
         problem,
         placement,
@@ -92,6 +95,12 @@ def make_plan(
         origin=replace(origin, notes=notes, stopped=bool(proof.stopped)),
         moves=moves,
     )
+
+
+def quick_placement(problem: Problem, search: Search, engine: str | None) -> Placement:
+    """The placement of the plan that `make_plan` makes, without the plan: nothing is proven or judged."""
+    placement = find_placement(problem, search).placement
+    return _default_drafts(problem, placement, default_placement(engine, problem))
 
 
 def _refuse_one_domain(problem: Problem, search: Search) -> None:
@@ -120,8 +129,19 @@ def _baselines(
         fewest = replace(problem, slots_per_gpu=slots_per_gpu, resplittable=False, survive=None)
         found[f"engine default, R = {least}"] = (fewest, default_placement(engine, fewest))
     if current is not None:
-        found[PREVIOUS] = (problem, current.placement)
+        found[REFILLED if current.resize else PREVIOUS] = (problem, current.placement)
     return found
+
+
+def _moved(problem: Problem, current: CurrentPlacement, placement: Placement) -> tuple[Placement, Moves]:
+    """The placement with experts that stay in their slots, and the moves to it."""
+    old, most = current.placement, current.most_moves
+    if current.resize is not None:
+        old = current.resize.left
+        placement = aligned(old, placement)
+        most = None if most is None else most + current.needed_moves
+    moves = plan_moves(problem, old, placement, current.source, most, current.resize)
+    return placement, replace(moves, needed=current.needed_moves)
 
 
 def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:

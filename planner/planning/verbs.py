@@ -10,7 +10,7 @@ from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.plan import Plan
 from planner.planning.answer import answer
-from planner.planning.evaluation import re_evaluate
+from planner.planning.evaluation import Anew, re_evaluate
 from planner.planning.request import PlanRequest
 from planner.problem import Problem
 from planner.solvers import Progress
@@ -44,7 +44,7 @@ def evaluate(
     plan_file: str | Path, load: Paths = (), topology: str | None = None, engine: str | None = None
 ) -> tuple[Problem, Cost, tuple[str, ...]]:
     """(the question, the plan's cost under it, notes) on another load, machine or engine."""
-    return re_evaluate(Path(plan_file), _paths(load), topology, engine)
+    return re_evaluate(Path(plan_file), Anew(_paths(load), topology, engine))
 
 
 def _paths(given: Paths) -> tuple[Path, ...]:

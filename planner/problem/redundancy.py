@@ -1,5 +1,7 @@
 """Redundant experts: how many divide over the GPUs, survive a loss or join them, and the nearest that do."""
 
+from collections.abc import Collection, Sequence
+
 from planner.base import Infeasible
 from planner.model import ModelSpec
 from planner.problem.survival import Survival, least_slots_per_gpu, least_slots_replaced
@@ -8,10 +10,11 @@ from planner.topology import Topology
 LARGEST_NAMED_EP = 512  # EP sizes beyond this are not worth naming in a message
 
 
-def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:
+def check_slots(model: ModelSpec, gpus: int, redundant: int, ep_sizes: Collection[int] | None = None) -> int:
     """Slots a GPU for R redundant experts on G GPUs.
 
-    Infeasible with the nearest feasible R where the slots do not divide or cannot all differ.
+    Infeasible with the nearest feasible R where the slots do not divide or cannot all differ, and with the EP
+    sizes over which they do: those of `ep_sizes`, where it is known which the machine has.
     """
     experts, slots = model.experts, model.experts + redundant
     least, most = -experts % gpus, experts * (gpus - 1)
@@ -28,12 +31,21 @@ def check_slots(model: ModelSpec, gpus: int, redundant: int) -> int:
     if slots % gpus:
         nearest = range(max(least, redundant - slots % gpus), most + 1, gpus)[:3]
         sizes = _dividing_gpus(slots, experts)
+        sizes = [size for size in sizes if ep_sizes is None or size in ep_sizes]
         raise Infeasible(
             f"{experts} experts + {redundant} redundant = {slots} slots do not divide over {gpus} GPUs; "
-            f"use --redundant {', '.join(map(str, nearest))}"
-            + (f" or --ep {', '.join(map(str, sizes))}" if sizes else "")
+            f"use --redundant {_one_of(nearest)}" + (f", or --ep {_one_of(sizes)}" if sizes else "")
         )
     return slots // gpus
+
+
+def _one_of(numbers: Sequence[int]) -> str:
+    """
+    >>> _one_of([0, 4, 8]), _one_of([4])
+    ('0, 4 or 8', '4')
+    """
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _dividing_gpus(slots: int, experts: int) -> list[int]:

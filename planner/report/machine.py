@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_bandwidth
-from planner.report.tables import FOLDED, table_of
+from planner.report.tables import table_of
 from planner.report.topology import topology_report
 
 if TYPE_CHECKING:  # only the command line imports probes at run time
-    from planner.planning import Fault
+    from planner.topology import Comparison
     from probes.survey.found import Found
 
 
@@ -38,9 +38,12 @@ def found_report(found: "Found") -> RenderableType:
 def _counted(found: "Found") -> list[str]:
     machine = found.machine
     domains = len(machine.nvlink_domains)
+    apart = [one for one in found.comparisons if one.departs]
     counts = f"{machine.gpus} GPUs, {machine.nics} NICs, {domains} NVLink domain{'' if domains == 1 else 's'}"
     return [
         f"{counts} (from {', '.join(machine.kinds)})",
+        *(f"Measured {one.text}: for why and what it costs, {_ask(one)}" for one in apart),
+        *(f"Measured {text}; nothing is stated to compare it with: give --nic" for text in found.uncompared),
         *(f"NVLink domain: GPUs {_span(domain)}" for domain in machine.nvlink_domains[:SHOWN]),
         *(
             f"GPU {gpu} is nearest to {', '.join(names) or 'no NIC'}"
@@ -49,20 +52,15 @@ def _counted(found: "Found") -> list[str]:
     ]
 
 
+def _ask(one: "Comparison") -> str:
+    return f"moeplan topology check MACHINE {one.measured.evidence.source}"
+
+
 def measured_table(found: "Found") -> Table:
     """The benchmark's busbw beside what a GPU's links really carry."""
     title = "Measured. busbw is made to compare runs by; a GPU's links carry what it sends"
     header, *samples = found.measured_rows
     return table_of(header, samples, words=("benchmark",), title=title)
-
-
-def findings_table(findings: "list[Fault]") -> RenderableType:
-    """What was found wrong: what, what it costs, what to do."""
-    if not findings:
-        return Text("nothing found")
-    rows = [(finding.where, finding.what, finding.cost or "-", finding.remedy) for finding in findings]
-    names = ("where", "what", "what it costs", "what to do")
-    return table_of(names, rows, words=names, columns=FOLDED, title="Findings", show_lines=True)
 
 
 def _span(domain: tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ def moves_report(plan: Plan) -> tuple[RenderableType, ...]:
     if plan.moves is None:
         return ()
     head = f"{_headline(plan.moves)}; {_payback(plan)}"
-    if not len(plan.moves.transfers):
+    if not plan.moves.moved:
         return (Text(head),)
     apart = human_bytes(plan.moves.most_received_bytes)
     rests = (
@@ -48,19 +48,25 @@ def _wave_cells(moves: Moves, first: int, end: int) -> tuple[str, ...]:
 
 def _headline(moves: Moves) -> str:
     allowed = "any number" if moves.most is None else f"{moves.most:,}"
-    if not len(moves.transfers):
-        return f"From {moves.previous}: nothing moves (allowed: {allowed})"
+    where = f"From {moves.previous}" + (f", {moves.resize.text()}" if moves.resize else "")
+    if not moves.moved:
+        return f"{where}: nothing moves (allowed: {allowed})"
+    reads = len(moves.transfers.reads)
+    read = f"; {reads:,} of them read from disk, {human_bytes(moves.read_bytes)}" if reads else ""
+    needed = f"needed: {moves.needed:,}, " if moves.resize else ""
     return (
-        f"From {moves.previous}: {len(moves.transfers):,} of {moves.slots:,} slots move "
-        f"({moves.share:.1%}; allowed: {allowed}), "
-        f"{human_bytes(moves.total_bytes)} in {moves.transfers.waves} waves, {human_seconds(moves.seconds)}"
+        f"{where}: {moves.moved:,} of {moves.slots:,} slots move "
+        f"({moves.share:.1%}; {needed}allowed: {allowed}), {human_bytes(moves.total_bytes)} "
+        f"in {moves.transfers.waves} waves, {human_seconds(moves.seconds)}{read}"
     )
 
 
 def _payback(plan: Plan) -> str:
     assert plan.moves is not None
     saved, where = plan.saved_seconds, "held-out" if plan.held_out else "fitted"
-    if not len(plan.moves.transfers):
+    if plan.moves.resize is not None:
+        return "GPUs and slots of the transfers are counted as before, new GPUs behind"
+    if not plan.moves.moved:
         return "no move that is allowed was found to save time"
     steps = steps_to_pay(plan.moves, saved)
     if saved is None or steps is None:

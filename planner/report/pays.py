@@ -13,6 +13,7 @@ from planner.planning import Pays, PaysRow
 from planner.report.tables import table_of
 
 WORTH_IT = 0.01
+LEAST_SHOWN = 0.0001
 
 
 def pays_report(found: Pays) -> RenderableType:
@@ -83,6 +84,8 @@ def pays_to_dict(found: Pays) -> dict[str, Any]:
 
 def _online_verdict(found: Pays) -> str:
     online, static = found.online, found.best_static
+    if not online.rearranged:
+        return f"online EPLB would come after the last window, and costs {_price(online)}"
     before = static.step_seconds / online.step_seconds * online.tokens_per_rank / static.tokens_per_rank - 1
     adds = f"adds {before:.1%}" if before >= 0 else f"is {-before:.1%} slower by itself"
     return f"online EPLB {adds} and costs {_price(online)}"
@@ -90,6 +93,8 @@ def _online_verdict(found: Pays) -> str:
 
 def _price(row: PaysRow) -> str:
     share = row.pause_seconds / row.step_seconds
+    if share < LEAST_SHOWN:
+        return f"less than {LEAST_SHOWN:.2%}"
     return f"{share:.2%}" if share < WORTH_IT else f"{share:.1%}"
 
 

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.base import EVIDENCE_KINDS, human_bandwidth
 from planner.report.drawing import draw
-from planner.topology import Bisection, Node, Resource, Topology, bisections, read_topology
+from planner.topology import (
+    Bisection,
+    Comparison,
+    Node,
+    Resource,
+    Topology,
+    bisections,
+    kept_comparisons,
+    read_topology,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +77,19 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
         "nvlink_domains": topology.domain_count,
         "digest": topology.digest(),
         "tiers": [asdict(row) for row in tiers_table(topology)],
+        "measured": [_measured(one) for one in kept_comparisons(topology)],
         "topology": topology.to_dict(),
+    }
+
+
+def _measured(one: Comparison) -> dict[str, Any]:
+    return {
+        "tier": one.tier,
+        "where": one.where,
+        "links": one.links,
+        "stated_bytes_per_s": one.stated.bytes_per_s,
+        "measured_bytes_per_s": one.measured.bytes_per_s,
+        "share": one.share,
     }
 
 
@@ -82,12 +103,17 @@ def topology_report(topology: Topology) -> "RenderableType":
     rows = tiers_table(topology)
     if not rows:
         return Text(draw(topology))
+    measured = "".join(f"Measured {one.text}: {_stated_by(one)}\n" for one in kept_comparisons(topology))
     names = ("tier", "units", "per GPU, each way", "bisection", "oversubscribed", "evidence")
     table = table_of(names, map(_tier_cells, rows), words=("tier", "evidence"))
     notes = [RATES]
     for row in rows:
         notes += [f"{row.tier}: bisection over {row.method}", *(f"  {source}" for source in row.sources)]
-    return Group(Text(draw(topology) + "\n"), table, Text("\n".join(notes), style="dim"))
+    return Group(Text(f"{draw(topology)}\n{measured}"), table, Text("\n".join(notes), style="dim"))
+
+
+def _stated_by(one: Comparison) -> str:
+    return f"stated is {one.stated.evidence.kind}, {one.stated.evidence.source}"
 
 
 def _tier_cells(row: TierRow) -> tuple[str, ...]:

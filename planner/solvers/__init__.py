@@ -1,6 +1,7 @@
 """Solvers: Problem -> Placement. Methods, what they share, and the search for the best row of each layer."""
 
 from planner.solvers.enumeration import every_placement
+from planner.solvers.jobs import worked_off
 from planner.solvers.kernels.disperse import disperse
 from planner.solvers.kernels.moves import move_replicas
 from planner.solvers.kernels.packing import pack, peaks, replicate
@@ -39,4 +40,5 @@ __all__ = [
     "replicate",
     "settled_rows",
     "solve_with_bounds",
+    "worked_off",
 ]

@@ -28,7 +28,7 @@ def joined(
         yield None
         return
     if importlib.util.find_spec("ray") is None:
-        raise BadInput(f"--ray {address}: ray is not installed; pip install 'moeplan[ray]'")
+        raise BadInput(f"--ray {address}: ray is not installed; pip install 'ray[client]'")
     if address != "auto":
         _knock(address, answer_seconds)
     import ray

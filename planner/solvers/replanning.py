@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from planner.load import LoadProfile, merge_windows
 from planner.placement import Placement
-from planner.plan import aligned, moves_L
+from planner.plan import Resize, aligned, moves_L
 from planner.problem import Problem
 from planner.solvers.best import Score
 from planner.solvers.kernels.arrays import spread_nodes
@@ -30,12 +30,15 @@ LEAST_GAIN = 1e-4  # of a layer's time: less is worth no move
 class CurrentPlacement:
     """The placement that runs, where it was read, and how many moves are allowed in all layers.
 
-    A move is a slot that gets an expert that its GPU does not hold; None: any number.
+    A move is a slot that gets an expert that its GPU does not hold; None: any number. After a change of GPUs
+    the placement is what the ranks hold, refilled: those moves are needed, and `most_moves` are others.
     """
 
     placement: Placement
     source: str
     most_moves: int | None = None
+    resize: Resize | None = None
+    needed_moves: int = 0
 
 
 def replanned_within(

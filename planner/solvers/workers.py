@@ -1,39 +1,57 @@
-"""Blocks of layers over processes, or over a Ray cluster; Ctrl-C reaches only the parent. Owns joblib."""
+"""Work over processes, or over a Ray cluster: blocks of layers, or any jobs. Owns joblib.
+
+Ctrl-C reaches only the parent.
+"""
 
 import signal
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 from planner.problem import Problem, layers_of
 from planner.solvers.kernels.arrays import Solved
 from planner.solvers.workforce import Deadline, SolveBlock, Workforce
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 def solve_apart(
     problem: Problem, solve: SolveBlock, blocks: list[range], workforce: Workforce, deadline: Deadline
 ) -> Generator[tuple[int, Solved], None, None]:
     """Blocks as they are finished, in any order."""
-    from joblib import Parallel, delayed, parallel_config
-
     workers = min(workforce.workers or 1, len(blocks))
     if deadline.progress:
         deadline.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
+    block = partial(_solved, solve, deadline.budget_seconds)
+    jobs = (layers_of(problem, rows) for rows in blocks)
+    with closing(work_apart(block, jobs, Workforce(workers, workforce.ray))) as results:
+        for count, result in enumerate(results, start=1):
+            yield result  # kept before it is told: Ctrl-C may come in between
+            if deadline.progress:
+                deadline.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
+
+
+def work_apart(
+    work: Callable[[Job], Result], jobs: Iterable[Job], workforce: Workforce
+) -> Generator[tuple[int, Result], None, None]:
+    """What `work` makes of each job, beside the job's number, as they are finished, in any order.
+
+    Both travel to other processes: they must be picklable.
+    """
+    workers = workforce.workers or 1
+    from joblib import Parallel, delayed, parallel_config
+
     with parallel_config(**_backend(workforce), n_jobs=workers, max_nbytes=None), _no_process_left(workforce):
-        tasks = (
-            delayed(_numbered)(number, solve, layers_of(problem, rows), deadline.budget_seconds)
-            for number, rows in enumerate(blocks)
-        )
+        tasks = (delayed(_numbered)(number, work, job) for number, job in enumerate(jobs))
         # Ray's pool hands results back together: wave after wave
         waves = (result for wave in _waves(tasks, workers) for result in Parallel()(wave))
         with _ctrl_c_held_back():  # from processes that are still starting, too
             results = waves if workforce.ray else Parallel(return_as="generator_unordered")(tasks)
         with _closed_in_silence(results):
-            for count, result in enumerate(results, start=1):
-                yield result  # kept before it is told: Ctrl-C may come in between
-                if deadline.progress:
-                    deadline.progress(count / len(blocks), f"block {count} of {len(blocks)} done")
+            yield from results
 
 
 def _backend(workforce: Workforce) -> dict[str, Any]:
@@ -68,10 +86,12 @@ def _waves(tasks: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield wave
 
 
-def _numbered(
-    number: int, solve: SolveBlock, problem: Problem, budget_seconds: float | None
-) -> tuple[int, Solved]:
-    return number, solve(problem, budget_seconds=budget_seconds, progress=None)
+def _numbered(number: int, work: Callable[[Job], Result], job: Job) -> tuple[int, Result]:
+    return number, work(job)
+
+
+def _solved(solve: SolveBlock, budget_seconds: float | None, problem: Problem) -> Solved:
+    return solve(problem, budget_seconds=budget_seconds, progress=None)
 
 
 def _leave_ctrl_c_to_the_parent() -> None:

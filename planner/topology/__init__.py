@@ -1,24 +1,32 @@
 """Topologies: GPUs in rank order, the links between them, and which of those each pair uses."""
 
+from planner.topology.all_to_all import AllToAll
 from planner.topology.bisection import Bisection, bisections
+from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
 from planner.topology.gpu_models import gpu_model
 from planner.topology.gpu_speeds import read_speeds
+from planner.topology.named_gpus import ranks_named
 from planner.topology.nodes import LARGEST_NODE_GPUS, LARGEST_NODE_NICS, Nic, Node
 from planner.topology.nvlink import Island, NvLink, PairLink
 from planner.topology.pcie import Pcie, PcieSwitch
 from planner.topology.read import read_topology
 from planner.topology.resources import Resource
 from planner.topology.seats import Seat, compare, planned_seats, recorded_seats, seat_from_dict
+from planner.topology.stated import as_stated, with_share
 from planner.topology.to_dict import alike
 from planner.topology.topology import LARGEST_GPUS, Topology
 
 __all__ = [
+    "ABOVE",
     "LARGEST_GPUS",
     "LARGEST_NODE_GPUS",
     "LARGEST_NODE_NICS",
+    "REACHED",
+    "AllToAll",
     "Bisection",
+    "Comparison",
     "Fabric",
     "Island",
     "Nic",
@@ -30,14 +38,20 @@ __all__ = [
     "Resource",
     "Seat",
     "Topology",
+    "against_stated",
     "alike",
+    "as_stated",
     "bisections",
     "compare",
     "gpu_model",
+    "kept_comparisons",
     "planned_seats",
+    "ranks_named",
     "read_speeds",
     "read_topology",
     "recorded_seats",
     "seat_from_dict",
     "topology_from_dict",
+    "unstated",
+    "with_share",
 ]

@@ -14,10 +14,12 @@ def rates_of(entry: Any, count: int, where: str) -> tuple[Rate, ...]:
 
 
 def rate_of(entry: Any, where: str) -> Rate:
-    check_keys(entry, where, {"value": str, "evidence": str, "source": str})
+    """With what was stated of it, where a measurement took its place."""
+    check_keys(entry, where, {"value": str, "evidence": str, "source": str}, {"stated": dict})
     value = quantity_of(parse_bandwidth, entry["value"], where)
+    stated = rate_of(entry["stated"], f"{where}: stated") if "stated" in entry else None
     try:
-        return Rate(value, evidence_of(entry, where))
+        return Rate(value, evidence_of(entry, where), stated)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
 

@@ -123,7 +123,8 @@ def _rates(rates: Sequence[Rate]) -> dict[str, Any] | list[dict[str, Any]]:
 
 def _rate(rate: Rate) -> dict[str, Any]:
     value = _exact(rate.bytes_per_s, 1e9, "GB/s", "B/s", parse_bandwidth)
-    return {"value": value, **_evidence(rate.evidence)}
+    stated = {} if rate.stated is None else {"stated": _rate(rate.stated)}
+    return {"value": value, **_evidence(rate.evidence), **stated}
 
 
 def _evidence(evidence: Evidence) -> dict[str, str]:

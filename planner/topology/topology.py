@@ -174,6 +174,12 @@ class Topology:
                 first[node] = node if gpus_per_node is None else node.first(gpus_per_node)
         return replace(self, nodes=tuple(first[node] for node in self.nodes[:nodes]))
 
+    def ep_sizes(self) -> tuple[int, ...]:
+        """How many GPUs a group can have: some of the first node's, or all of the first nodes'."""
+        sizes = [len(node.gpus) for node in self.nodes]
+        whole = (sum(sizes[:count]) for count in range(2, len(sizes) + 1))
+        return (*range(1, sizes[0] + 1), *whole)
+
     def without(self, lost: Collection[int]) -> "Topology":
         """The machine that is left when these GPUs are lost, ranks closed up.
 

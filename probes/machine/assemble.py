@@ -18,6 +18,7 @@ from probes.machine.host import Host, Notes
 from probes.machine.host_cables import on_rails
 from probes.machine.merge_hosts import merge_hosts
 from probes.machine.node_of import node_of
+from probes.machine.nodes_of_runs import nodes_of_runs
 from probes.machine.rank_order import affinity_in_order, domains_in_order, may_span
 from probes.machine.stated import MissingFigureError, Stated
 from probes.measure.apply import apply_measurement
@@ -68,12 +69,13 @@ def assemble(facts: Sequence[Facts], hints: Hints = NO_HINTS) -> Imported:
     kinds = tuple(dict.fromkeys(fact.kind for fact in facts))
     hosts = _hosts(facts, hints, kinds, notes)
     fabrics = [fact for fact in facts if isinstance(fact, FabricFacts)]
-    every = _repeated(hosts, hints.nodes)
+    runs = [fact for fact in facts if isinstance(fact, MeasureFacts)]
+    every = _repeated(hosts, hints.nodes or nodes_of_runs(hosts, runs, notes))
     shape = fabric_of(every, fabrics, hints.oversubscription, hints.nvlink_domain_nodes, notes)
     domains = domains_in_order(shape, hints, notes)
     near = affinity_in_order(shape.hosts, notes)
     topology = _topology(shape, hints, notes)
-    for measured in (fact for fact in facts if isinstance(fact, MeasureFacts)):
+    for measured in runs:
         topology = _measured(topology, measured, hints, notes)
     return Imported(
         gpus=sum(len(host.gpus) for host in shape.hosts),

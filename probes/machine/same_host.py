@@ -1,8 +1,8 @@
 """Which facts are of the same host.
 
 Hosts are told apart by name, then by the UUIDs of their GPUs. Facts without either (a pasted matrix, an
-ibstat) are taken as parts of one host when each is of another kind; two of one kind are never taken as two
-hosts in silence.
+ibstat) are taken as parts of one host when each is of another kind, or of one file; two of one kind are never
+taken as two hosts in silence.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from probes.base.facts import HostFacts
 from probes.machine.host import Notes
+from probes.machine.parts import parts_of
 
 NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
 
@@ -86,34 +87,44 @@ def _join_known(groups: list[list[HostFacts]], fact: HostFacts) -> bool:
 def _unnamed(facts: list[HostFacts], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:
     """Groups of facts that name no host.
 
-    Those of different kinds go together, those of one kind apart where they cannot be the same host.
+    What one file tells, or files of one label, stays together; of the rest, those of different kinds go
+    together, and those of one kind apart. With `nodes` stated, parts that look the same are one host.
     """
     groups: list[list[HostFacts]] = []
     doubtful: list[str] = []
-    for fact in facts:
-        if _join_known(groups, fact):
+    for part in parts_of(facts):
+        if all(_join_known(groups, fact) for fact in part):
             continue
-        alike = next((group for group in groups for other in group if _same(other, fact)), None)
-        open_groups = [group for group in groups if _takes(group, fact)]
-        if alike is not None:
-            if nodes is None:
-                both = f"{fact.source} and {alike[0].source} look the same and name no host"
-                doubtful.append(f"{both}: taken as one host told twice; say --nodes 2 if they are two")
+        open_groups = [group for group in groups if all(_takes(group, fact) for fact in part)]
+        first = groups[0][0].source if groups else ""
+        mine = part[0].source
+        if any(_alike(group, part) for group in groups):
+            if nodes is not None and nodes != len(groups) + 1:
+                continue  # one host told twice, and repeated as often as was stated
+            groups.append(part)
+            both = f"{mine} and {first} look the same and name no host"
+            doubtful.append(f"{both}: taken as two hosts alike; give only one of them if they are one")
         elif open_groups:
-            first = open_groups[0][0].source
-            open_groups[0].append(fact)
             if len(open_groups) > 1:
-                several = f"{fact.source} names no host and could be of several"
-                doubtful.append(f"{several}; taken as of the host of {first}")
+                several = f"{mine} names no host and could be of several"
+                doubtful.append(f"{several}; taken as of the host of {open_groups[0][0].source}")
+            open_groups[0] += part
         else:
-            groups.append([fact])
-            if len(groups) > 1:
-                both = f"{fact.source} and {groups[0][0].source} differ and name no host"
+            sure = all(_contradict(group, part) for group in groups)
+            groups.append(part)
+            if not sure:
+                both = f"{mine} and {first} differ and name no host"
                 doubtful.append(f"{both}: taken as two hosts; give only one of them if they are one")
-    notes.unknown += doubtful
+    told = notes.warnings if nodes == len(groups) else notes.unknown
+    told += doubtful
     several_sources = [group for group in groups if len({fact.source for fact in group}) > 1]
     notes.warnings += [f"{_sources(group)} name no host: taken as one host" for group in several_sources]
     return groups
+
+
+def _alike(group: Sequence[HostFacts], part: Sequence[HostFacts]) -> bool:
+    """Whether they tell the same, but for what marks a host."""
+    return any(_same(one, other) for one in group for other in part) and not _contradict(group, part)
 
 
 def _same(one: HostFacts, other: HostFacts) -> bool:

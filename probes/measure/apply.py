@@ -16,12 +16,11 @@ import numpy.typing as npt
 from planner.base import BadInput, Evidence, Rate, human_bandwidth
 from planner.topology import Resource, Topology
 from probes.base.facts import MeasureFacts
-from probes.measure.fit import Fit, fit_facts
+from probes.measure.fit import POOREST_FIT, Fit, fit_facts
 from probes.measure.measured_node import measured_node
-from probes.measure.placing import placed, sent_GG
+from probes.measure.placing import sent_GG
 
 CLEAR_MARGIN = 1.1  # the next tier must be that much faster, else the measurement may have waited for it
-POOREST_FIT = 0.15  # mean error of sizes left out, beyond which a line says nothing about the link
 ABOVE_LINE_RATE = 1.05  # what cannot be measured on the machine that the topology describes
 _TIERS = {
     "host": "links between PCIe switches and sockets",
@@ -41,7 +40,7 @@ def apply_measurement(topology: Topology, facts: MeasureFacts, date: str | None 
     if fitted.held_out_error > POOREST_FIT:
         poor = f"its sizes do not lie on a line ({fitted.text})"
         raise BadInput(f"{facts.source}: {poor}; measure again on a quiet machine, with larger sizes")
-    load_R = topology.resource_bytes(sent_GG(topology, facts, placed(topology, facts)))
+    load_R = topology.resource_bytes(sent_GG(topology, facts))
     tier, chosen_R = bottleneck(topology, load_R, facts.source)
     evidence = Evidence("measured", _evidence(facts, fitted, date or facts.date))
     measured = {}
@@ -57,7 +56,7 @@ def apply_measurement(topology: Topology, facts: MeasureFacts, date: str | None 
 
 
 def _check_line_rate(resource: Resource, rate: float, source: str) -> None:
-    line = resource.rate
+    line = resource.rate.as_stated
     if rate <= ABOVE_LINE_RATE * line.bytes_per_s or line.evidence.kind in ("assumed", "measured"):
         return
     says = f"whose rate is {human_bandwidth(line.bytes_per_s)} ({line.evidence.source})"

@@ -20,6 +20,7 @@ from probes.measure.busbw import out_of_place
 
 FEWEST_SIZES = 3
 GOOD_ERROR = 0.05
+POOREST_FIT = 0.15  # mean error of sizes left out, beyond which a line says nothing about the link
 _HUBER = 1.345  # of the residuals' scale: 95 % of least squares' precision where the errors are normal
 _ROUNDS = 30
 

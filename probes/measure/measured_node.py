@@ -1,4 +1,4 @@
-"""A node whose links have the rates that were measured, and its own rates elsewhere. Pure."""
+"""A node whose links have the rates that were measured beside those stated, its own elsewhere. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -48,11 +48,12 @@ class _Rates:
             whole = sum(node.nics[nic].rate.bytes_per_s for nic in pool)
             for nic in pool:
                 own = rate.bytes_per_s * nics[nic].rate.bytes_per_s / whole
-                nics[nic] = replace(nics[nic], rate=Rate(own, rate.evidence))
+                nics[nic] = replace(nics[nic], rate=nics[nic].rate.measured_as(own, rate.evidence))
         return tuple(nics)
 
     def _of_ports(self, kind: str, now: Mapping[int, Rate]) -> tuple[Rate, ...]:
         return tuple(self._now(f"gpu{gpu}/{kind}/out", rate) for gpu, rate in now.items())
 
     def _now(self, resource: str, rate: Rate) -> Rate:
-        return self.measured.get(f"{self.node}/{resource}", rate)
+        seen = self.measured.get(f"{self.node}/{resource}")
+        return rate if seen is None else rate.measured_as(seen.bytes_per_s, seen.evidence)

@@ -20,7 +20,9 @@ def placed(topology: Topology, facts: MeasureFacts) -> list[int]:
     """
     source, have = facts.source, f"the topology {topology.name} has {topology.gpu_count} GPUs"
     if facts.ranks > topology.gpu_count:
-        raise BadInput(f"{source}: ran over {facts.ranks} ranks, {have}")
+        nodes = -(-facts.ranks // len(topology.nodes[0].gpus))
+        more = f"describe all its hosts, as in NAME:{nodes} of a preset or --nodes {nodes} of an import"
+        raise BadInput(f"{source}: ran over {facts.ranks} ranks, {have}; {more}")
     if not facts.hosts:
         if facts.ranks == topology.gpu_count:
             return list(range(facts.ranks))
@@ -70,17 +72,22 @@ def groups_of(facts: MeasureFacts) -> list[list[int]]:
     return [list(range(first * size, (first + 1) * size)) for first in range(facts.groups)]
 
 
-def sent_GG(topology: Topology, facts: MeasureFacts, gpus: list[int]) -> npt.NDArray[np.float64]:
-    """What an all-to-all of size 1 sends between the GPUs, in bytes."""
+def exchanging(topology: Topology, facts: MeasureFacts) -> tuple[tuple[int, ...], ...]:
+    """The GPUs of each group of an all-to-all. BadInput where it is none, or does not fit the topology."""
     if facts.collective != "alltoall" or facts.ranks < 2:
         ran = f"is {facts.collective} over {facts.ranks} ranks"
         needed = "the rate of links is taken from an all-to-all of at least two"
         raise BadInput(f"{facts.source}: {ran}; {needed}")
     if facts.scope == "all" and facts.groups > 1:
         raise BadInput(f"{facts.source}: ran in {facts.groups} groups that are neither domains nor rails")
+    gpus = placed(topology, facts)
+    return tuple(tuple(gpus[rank] for rank in members) for members in groups_of(facts))
+
+
+def sent_GG(topology: Topology, facts: MeasureFacts) -> npt.NDArray[np.float64]:
+    """What an all-to-all of size 1 sends between the GPUs, in bytes."""
     bytes_GG = np.zeros((topology.gpu_count, topology.gpu_count))
-    for members in groups_of(facts):
-        here = [gpus[rank] for rank in members]
+    for here in exchanging(topology, facts):
         bytes_GG[np.ix_(here, here)] = 1 / len(here)
     np.fill_diagonal(bytes_GG, 0.0)
     return bytes_GG

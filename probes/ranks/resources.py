@@ -17,7 +17,7 @@ def check_torch(verb: str) -> None:
     Before torch is imported under a launcher, its C++ frames are silenced: a lost peer is told in one line.
     """
     if importlib.util.find_spec("torch") is None:
-        raise BadInput(f"{verb} needs torch: pip install 'moeplan[hardware]'")
+        raise BadInput(f"{verb} needs torch: pip install torch")
     if is_launched():
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
 

@@ -78,7 +78,7 @@ def _transformers() -> Any:
         import transformers
     except ImportError as error:
         raise BadInput(
-            "recording a Hugging Face model needs torch and transformers: pip install 'moeplan[record]'"
+            "recording a Hugging Face model needs torch and transformers: pip install torch transformers"
         ) from error
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

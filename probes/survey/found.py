@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from planner.base import BadInput
-from planner.topology import Topology
+from planner.base import BadInput, human_bandwidth
+from planner.topology import Comparison, Topology, against_stated
 from probes.base.facts import FabricFacts, MeasureFacts
 from probes.fabric.shape import shape_of
 from probes.machine.assemble import Imported
-from probes.measure.busbw import bisection_bytes_per_s, out_of_place, rows
+from probes.measure.all_to_all import all_to_all_of
+from probes.measure.busbw import bisection_bytes_per_s, host_shares, out_of_place, rows
 from probes.measure.fit import fit_facts
 
 
@@ -52,6 +53,20 @@ class Found:
         return [(f"{one.kind}, {one.ranks} ranks", bisection_bytes_per_s(one)) for one in crossing]
 
     @property
+    def comparisons(self) -> list[Comparison]:
+        """What each all-to-all shows beside the stated rate of the links it had to wait for."""
+        topology = self.machine.topology
+        found = [_compared(topology, one) for one in self.measured] if topology is not None else []
+        return [one for one in found if one is not None]
+
+    @property
+    def uncompared(self) -> list[str]:
+        """What all-to-alls show of the way between hosts where there is no topology to hold it against."""
+        if self.machine.topology is not None:
+            return []
+        return [text for one in self.measured if (text := _between_hosts(one))]
+
+    @property
     def fits(self) -> list[tuple[str, str]]:
         """Which benchmark, and its start-up and rate with their residual, or why there is no line."""
         return [(_name(one), _fit_text(one)) for one in self.measured]
@@ -61,7 +76,40 @@ class Found:
             **self.machine.to_dict(),
             "fabrics": [_fabric_to_dict(fabric) for fabric in self.fabrics],
             "measurements": [_measured_to_dict(measured) for measured in self.measured],
+            "comparisons": [_comparison_to_dict(one) for one in self.comparisons],
         }
+
+
+def _compared(topology: Topology, measured: MeasureFacts) -> Comparison | None:
+    """None where it cannot be: the warnings of the machine say why it was not used."""
+    if measured.kind == "torch-gloo":
+        return None  # between CPU processes, which GPUs do not go through
+    try:
+        return against_stated(topology, all_to_all_of(topology, measured))
+    except BadInput:
+        return None
+
+
+def _between_hosts(measured: MeasureFacts) -> str:
+    """'3 GB/s a GPU to other hosts'; empty where the hosts of its ranks are not known."""
+    shares, samples = host_shares(measured), out_of_place(measured)
+    if shares is None or not shares.between > 0 or not samples or measured.kind == "torch-gloo":
+        return ""
+    largest = samples[-1]
+    return f"{human_bandwidth(largest.size_bytes * shares.between / largest.seconds)} a GPU to other hosts"
+
+
+def _comparison_to_dict(one: Comparison) -> dict[str, Any]:
+    return {
+        "tier": one.tier,
+        "where": one.where,
+        "links": one.links,
+        "stated_bytes_per_s": one.stated.bytes_per_s,
+        "measured_bytes_per_s": one.measured.bytes_per_s,
+        "share": one.share,
+        "departs": one.departs,
+        "source": one.measured.evidence.source,
+    }
 
 
 def _name(measured: MeasureFacts) -> str:

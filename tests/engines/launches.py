@@ -36,12 +36,14 @@ class Launch:
     machine: str
     phase: str
     role: str
+    attention_tp: int = 1
 
     ENGINE: ClassVar[str]
     CHECKED: ClassVar[str]  # by what, for the table of docs/engines.md
 
     def __str__(self) -> str:
-        return f"{self.model.name}, {self.machine}, {self.phase}, {self.role}"
+        shared = f", attention TP{self.attention_tp}" if self.attention_tp > 1 else ""
+        return f"{self.model.name}, {self.machine}, {self.phase}, {self.role}{shared}"
 
     @cached_property
     def problem(self) -> Problem:
@@ -49,7 +51,8 @@ class Launch:
         engine, topology = find_engine(self.ENGINE), read_topology(MACHINES[self.machine])
         redundant = -self.model.experts % topology.gpu_count
         asked = question(self.model, topology, redundant, self.phase, TOKENS[self.phase])
-        workload = replace(asked.workload, transport=engine.transport(self.phase, topology, self.model))
+        transport = engine.transport(self.phase, topology, self.model)
+        workload = replace(asked.workload, transport=transport, attention_tp=self.attention_tp)
         rule = engine.replica_rule(self.phase, topology, self.model)
         return replace(asked, workload=workload, replica_rule=rule)
 
@@ -86,9 +89,14 @@ class Launch:
 
     def row(self) -> dict[str, Any]:
         """For the table of docs/engines.md."""
-        row = {"engine": self.ENGINE, "model": self.model.name, "family": self.model.architecture}
+        row: dict[str, Any] = {
+            "engine": self.ENGINE,
+            "model": self.model.name,
+            "family": self.model.architecture,
+        }
         row |= {"quantisation": self.model.quantization or self.model.weight_dtype}
         row |= {"machine": self.machine, "phase": self.phase, "role": self.role, "checked": ""}
+        row |= {"attention_tp": self.attention_tp} if self.attention_tp > 1 else {}
         if not isinstance(self.emission, Emission):
             return {**row, "outcome": "refused", "why": str(self.emission)}
         why = [finding.text for finding in self.verdict.findings if finding.rule in ("all-to-all", "map")]
@@ -117,6 +125,16 @@ def quantised(kind: type[Kind], roles: Sequence[tuple[str, str]]) -> Iterator[Ki
         model = spec_from_config(config, name, "made for tests")
         for machine in ("8 x H100", "2 x 8 B200"):
             yield from (kind(model, config, machine, *role) for role in roles)
+
+
+def shared_attention(kind: type[Kind], config_of: Callable[[ModelSpec], Config | None]) -> Iterator[Kind]:
+    """Every model with the attention of a request over two GPUs, a node's and a group's."""
+    for model in map(find_model, model_names()):
+        config = config_of(model)
+        for machine, shared in (("8 x H100", 2), ("8 x H100", 8), ("2 x 8 H100", 4), ("2 x 8 B200", 8)):
+            for phase in TOKENS:
+                yield kind(model, config, machine, phase, phase, shared)
+                yield kind(model, config, machine, phase, "mixed", shared)
 
 
 def record(launches: Sequence[Launch]) -> None:

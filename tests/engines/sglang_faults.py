@@ -34,7 +34,7 @@ def _meaning(asked: Asked, answer: Answer) -> Iterator[str]:
         deep = problem.workload.transport != "allgather"
         static = problem.replica_rule == "nearest-static"
         meant |= {
-            "ep_size": problem.gpus, "attn_dp_size": problem.gpus,
+            "ep_size": problem.gpus, "attn_dp_size": problem.gpus // asked.attention_tp,
             "ep_num_redundant_experts": problem.redundant, "disable_shared_experts_fusion": True,
             "moe_a2a_backend": "deepep" if deep else "none",
             "ep_dispatch_algorithm": "static" if static else "dynamic",
@@ -85,18 +85,21 @@ def _kernels(asked: Asked, answer: Answer) -> Iterator[str]:
 
 def _sizes(asked: Asked, answer: Answer) -> Iterator[str]:
     """What a rank may bring to a step is what was planned, and fits the buffer that it goes through."""
-    each, buffer, tokens = answer["per_rank"], answer["buffer"], TOKENS[asked.phase]
+    buffer, tokens, shared = answer["buffer"], TOKENS[asked.phase], asked.attention_tp
+    # SGLang counts requests and tokens of an attention group; before experts its GPUs deal them out
+    each = {name: count and -(-count // shared) for name, count in answer["per_rank"].items()}
+    graph = -(-answer["decode_graph"]["largest"] // shared)
     running = each["running"] or UNBOUNDED
     decodes, prefills = asked.role != "prefill", asked.role != "decode"
     if asked.phase == "decode" and each["running"] != tokens:
         yield f"{each['running']} running requests a rank, planned were {tokens}"
     if asked.phase == "prefill" and each["chunk"] != tokens:
         yield f"chunks of {each['chunk']} tokens a rank, planned were {tokens}"
-    if decodes and answer["decode_graph"]["on"] and answer["decode_graph"]["largest"] < running:
+    if decodes and answer["decode_graph"]["on"] and graph < running:
         yield "steps of decode that no graph covers"
     batches = answer["experts"].get("batches", {})
     if "deepep_ll" in batches:
-        step = max(answer["decode_graph"]["largest"], running) if decodes else 0
+        step = max(graph, running) if decodes else 0
         if not step <= buffer <= 1024:
             yield f"decode steps of up to {step} tokens, a buffer of {buffer}"
         if prefills and "deepep_normal" not in batches and each["chunk"] > buffer:

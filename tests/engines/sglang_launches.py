@@ -45,6 +45,10 @@ def catalogue() -> Iterator[Asked]:
     return launches.catalogue(Asked, config_of)
 
 
+def shared_attention() -> Iterator[Asked]:
+    return launches.shared_attention(Asked, config_of)
+
+
 def quantised() -> Iterator[Asked]:
     roles = (("decode", "decode"), ("prefill", "prefill"), ("decode", "mixed"))
     return launches.quantised(Asked, roles)

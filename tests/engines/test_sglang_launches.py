@@ -15,7 +15,7 @@ from planner.engines import Emission
 from tests.engines.launches import record
 from tests.engines.matrix import asked as ask
 from tests.engines.sglang_faults import faults
-from tests.engines.sglang_launches import Asked, catalogue, quantised
+from tests.engines.sglang_launches import Asked, catalogue, quantised, shared_attention
 
 PYTHON = os.environ.get("MOEPLAN_SGLANG_PYTHON", "")
 pytestmark = pytest.mark.skipif(
@@ -35,7 +35,7 @@ Answers = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def launches() -> list[Asked]:
-    return [*catalogue(), *quantised()]
+    return [*catalogue(), *quantised(), *shared_attention()]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from planner.engines import Emission
 from tests.engines.launches import record
 from tests.engines.matrix import asked as ask
-from tests.engines.vllm_launches import Asked, catalogue, faults, for_resolver, quantised
+from tests.engines.vllm_launches import Asked, catalogue, faults, for_resolver, quantised, shared_attention
 
 PYTHON = os.environ.get("MOEPLAN_VLLM_PYTHON", "")
 pytestmark = pytest.mark.skipif(
@@ -29,7 +29,7 @@ Answers = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def launches() -> list[Asked]:
-    return [*catalogue(), *quantised()]
+    return [*catalogue(), *quantised(), *shared_attention()]
 
 
 @pytest.fixture(scope="module")

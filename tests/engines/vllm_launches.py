@@ -47,6 +47,10 @@ def catalogue() -> Iterator[Asked]:
     return launches.catalogue(Asked, config_of)
 
 
+def shared_attention() -> Iterator[Asked]:
+    return launches.shared_attention(Asked, config_of)
+
+
 def quantised() -> Iterator[Asked]:
     return launches.quantised(Asked, [(phase, phase) for phase in TOKENS])
 
@@ -84,10 +88,11 @@ def faults(asked: Asked, answer: Answer, made: Answer | None) -> Iterator[str]:
 
 def _meaning(asked: Asked, answer: Answer) -> Iterator[str]:
     """The flags resolve to the plan."""
-    problem, engine, tokens = asked.problem, answer["engine"], TOKENS[asked.phase]
-    role = KV_ROLES[asked.role]
+    problem, engine, shared = asked.problem, answer["engine"], asked.attention_tp
+    tokens, role = TOKENS[asked.phase] * shared, KV_ROLES[asked.role]
     meant = {
-        "data": problem.gpus, "tensor": 1, "expert_parallel": True, "tokens": tokens, "chunked_prefill": True,
+        "data": problem.gpus // shared, "tensor": shared,
+        "expert_parallel": True, "tokens": tokens, "chunked_prefill": True,
         "redundant": problem.redundant, "kv": role and ["NixlConnector", role],
     }  # fmt: skip
     meant |= {"requests": tokens} if asked.phase == "decode" else {}
@@ -107,6 +112,8 @@ def _meaning(asked: Asked, answer: Answer) -> Iterator[str]:
 def _buffer(asked: Asked, experts: Answer) -> Iterator[str]:
     """What DeepEP dd758ca asserts of the buffer that vLLM asks for, csrc/legacy/buffer.hpp:107-116, :239."""
     buffer, ranks, low = experts["buffer"], experts["ranks"], experts["batched"]
+    if asked.attention_tp > 1 and experts["deals_out"] != asked.attention_tp:
+        yield f"tokens are dealt out over {experts['deals_out']} GPUs of a request"
     nvlink, network, devices = buffer["num_nvl_bytes"], buffer["num_rdma_bytes"], asked.launch["devices"]
     if network > MOST_BUFFER_BYTES or (ranks > 8 and ranks % 8) or (not low and ranks > 160):
         yield f"DeepEP takes no buffer of {network} bytes for {ranks} ranks"

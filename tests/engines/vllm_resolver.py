@@ -86,7 +86,7 @@ def described(experts: Any) -> Answer:
         "kernel": kernel and kernel.__name__, "batched": parallel.use_batched_activation_format,
         "kernel_batched": kernel and kernel.activation_format().name == "BatchedExperts",
         "experts": moe.num_experts, "ranks": parallel.ep_size, "top_k": moe.experts_per_token,
-        "hidden": moe.hidden_dim, "tokens": moe.max_num_tokens,
+        "hidden": moe.hidden_dim, "tokens": moe.max_num_tokens, "deals_out": parallel.sp_size,
     }  # fmt: skip
     managers = vllm("distributed.device_communicators.all2all")
     if parallel.use_deepep_ll_kernels:
@@ -119,7 +119,9 @@ def _watch() -> None:
 def _groups(parallel: Any) -> None:
     """Rank 0 of the groups that vLLM would make."""
     state, data = vllm("distributed.parallel_state"), parallel.data_parallel_size
-    sizes = {"_TP": 1, "_PP": 1, "_PCP": 1, "_DCP": 1, "_WORLD": 1, "_DP": data, "_EP": data, "_EPLB": data}
+    shared = parallel.tensor_parallel_size
+    sizes = {"_TP": shared, "_PP": 1, "_PCP": 1, "_DCP": 1, "_WORLD": shared, "_DP": data}
+    sizes |= {"_EP": data * shared, "_EPLB": data * shared}
     for name, size in sizes.items():
         first = {"rank_in_group": 0, "rank": 0, "local_rank": 0, "is_first_rank": True, "is_last_rank": True}
         setattr(state, name, MagicMock(world_size=size, ranks=list(range(size)), **first))

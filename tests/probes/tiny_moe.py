@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="recording a model needs torch (pip install 'moeplan[record]')")
+pytest.importorskip("torch", reason="recording a model needs torch (pip install torch transformers)")
 transformers = pytest.importorskip(
-    "transformers", reason="recording a model needs transformers (pip install 'moeplan[record]')"
+    "transformers", reason="recording a model needs transformers (pip install torch transformers)"
 )
 
 SMALL = {

@@ -55,15 +55,18 @@ def sglang_free_bytes(
     *,
     running: int,
     chunk: int,
+    shared: int,
     gathers: bool,
     graphs: bool = True,
 ) -> float:
     """What SGLang keeps free beside buffers, for steps of so many tokens of a rank.
 
-    `gathers`: there is no all-to-all, so that its experts see the tokens of all ranks.
+    `gathers`: there is no all-to-all, so that its experts see the tokens of all ranks. `shared`: GPUs that
+    share a request's attention also hold each other's tokens before and after it.
     """
     tokens = max(running, chunk)
     free = TOKEN_BYTES * max(tokens, LEAST_TOKENS) + GIB / 2 + min(gpus, 16) / 8 * GIB
+    free += 2 * 2.0 * (shared - 1) * tokens * model.hidden
     if gathers:
         width = model.expert_matrices * model.expert_intermediate + model.dispatch_width
         free += 2.0 * gpus * tokens * model.top_k * width
@@ -79,7 +82,13 @@ def _sglang(case: Case) -> float:
     other_chunk = max(64, GATHERED_TOKENS // case.gpus) if gathers else OTHER_TOKENS["prefill"]
     running, chunk = (tokens, other_chunk) if phase == "decode" else (OTHER_TOKENS["decode"], tokens)
     free = sglang_free_bytes(
-        case.model, case.gpus, case.memory_bytes, running=running, chunk=chunk, gathers=gathers
+        case.model,
+        case.gpus,
+        case.memory_bytes,
+        running=running,
+        chunk=chunk,
+        shared=case.workload.attention_tp,
+        gathers=gathers,
     )
     rounding = FRACTION_STEP * case.memory_bytes
     return free + _other_buffer(case, max(running, chunk)) + rounding

@@ -7,14 +7,8 @@ from planner.problem import Problem
 SOURCE = "moeplan's ledger of memory"
 
 
-def judge_fit(engine: str, problem: Problem) -> tuple[Finding, ...]:
-    """Whether weights, buffers and the KV cache of the planned requests fit, and whether launches say how
-    attention is shared.
-    """
-    return (_memory(engine, problem), *_shared_attention(problem))
-
-
-def _memory(engine: str, problem: Problem) -> Finding:
+def judge_fit(engine: str, problem: Problem) -> Finding:
+    """Whether weights, buffers and the KV cache of the planned requests fit; refused with what would."""
     why = does_not_fit(problem, engine)
     if why:
         return Finding("memory-fits", why, SOURCE, refused=True)
@@ -25,13 +19,3 @@ def _memory(engine: str, problem: Problem) -> Finding:
         needed = f"{found.planned_requests} are planned"
     text = f"a GPU has room for {found.requests} requests of {found.context_tokens:,} tokens{assumed}"
     return Finding("memory-fits", f"{text}; {needed}", SOURCE)
-
-
-def _shared_attention(problem: Problem) -> tuple[Finding, ...]:
-    shared = problem.workload.attention_tp
-    if shared == 1:
-        return ()
-    text = (
-        f"launches here give each GPU requests of its own, and the plan shares attention over {shared} GPUs"
-    )
-    return (Finding("attention-tp", f"{text}: plan with --attention-tp 1", SOURCE, refused=True),)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planner.engines.common import deepep, script
+from planner.engines.common import attention, deepep, script
 from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.releases import Release, find_release
@@ -23,9 +23,10 @@ def asked(
     return find_release(title, releases, version)
 
 
-def verdict(title: str, version: str, found: Iterable[Finding]) -> Verdict:
-    """Refusals first."""
-    return Verdict(title, version, MIXED, tuple(sorted(found, key=lambda one: not one.refused)))
+def verdict(title: str, version: str, problem: Problem, found: Iterable[Finding]) -> Verdict:
+    """Refusals first, with that of every engine whose launch knows one GPU a request."""
+    said = [*refused(attention.one_gpu(title, problem), "the launch that is written"), *found]
+    return Verdict(title, version, MIXED, tuple(sorted(said, key=lambda one: not one.refused)))
 
 
 def refused(limits: Iterable[Violation], source: str) -> Iterator[Finding]:

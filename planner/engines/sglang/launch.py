@@ -58,6 +58,15 @@ class Launch:
         tokens, gpus = workload.tokens_per_rank, self.problem.gpus
         return sizes_of(workload.phase, tokens, self.role, self.mode, gpus=gpus, page=page)
 
+    @property
+    def shared(self) -> int:
+        """GPUs that share a request's attention; SGLang counts requests and tokens for all of them."""
+        return self.problem.workload.attention_tp
+
+    @property
+    def attention_groups(self) -> int:
+        return self.problem.gpus // self.shared
+
     @cached_property
     def room(self) -> Room:
         return room(self.problem, self.sizes, self.mode)
@@ -77,12 +86,19 @@ def node_words(launch: Launch, model_path: str, node: int) -> list[str]:
         words += ["--dist-init-addr", '"$HEAD_ADDRESS:20000"']
     if not launch.reads_map:
         return [*words, "--ep-size", str(expert_ranks(problem)), *role_words(launch)]
-    attn_dp = ATTN_DP in launch.release.flags
-    attention = [ATTN_DP, gpus] if attn_dp else ["--dp-size", gpus, "--enable-dp-attention"]
-    words += ["--ep-size", gpus, *attention, "--moe-dense-tp-size", "1", *all_to_all_words(launch)]
+    words += ["--ep-size", gpus, *attention_words(launch), *all_to_all_words(launch)]
     words += [*launch.backend.runner, *size_words(launch), *memory_words(launch), *role_words(launch)]
     words.append("--disable-shared-experts-fusion")  # a fused shared expert is a slot that no map has
     return [*_environment(launch), *words]
+
+
+def attention_words(launch: Launch) -> list[str]:
+    """How many groups have requests of their own; with one group attention is SGLang's tensor parallelism."""
+    groups, dense = str(launch.attention_groups), ["--moe-dense-tp-size", "1"]
+    if launch.attention_groups == 1:
+        return dense
+    attn_dp = ATTN_DP in launch.release.flags
+    return [*([ATTN_DP, groups] if attn_dp else ["--dp-size", groups, "--enable-dp-attention"]), *dense]
 
 
 def expert_ranks(problem: Problem) -> int:
@@ -101,15 +117,15 @@ def all_to_all_words(launch: Launch) -> list[str]:
 
 
 def size_words(launch: Launch) -> list[str]:
-    """Requests and chunks are told as totals over the ranks, graphs as sizes of one rank."""
+    """Requests and chunks are told as totals over the ranks, graphs as sizes of one attention group."""
     sizes, gpus, words = launch.sizes, launch.problem.gpus, []
     if sizes.running:
         words += ["--max-running-requests", str(sizes.running * gpus)]
-        words += ["--cuda-graph-max-bs-decode", str(sizes.running)]
+        words += ["--cuda-graph-max-bs-decode", str(sizes.running * launch.shared)]
     if sizes.chunk:
         words += ["--chunked-prefill-size", str(sizes.chunk * gpus)]
-    if sizes.chunk > PREFILL_BATCH:
-        words += ["--max-prefill-tokens", str(sizes.chunk)]
+    if sizes.chunk * launch.shared > PREFILL_BATCH:
+        words += ["--max-prefill-tokens", str(sizes.chunk * launch.shared)]
     return [*words, NO_PREFILL_GRAPH] if sizes.buffer and sizes.chunk else words
 
 

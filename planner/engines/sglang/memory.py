@@ -37,6 +37,7 @@ def room(problem: Problem, sizes: Sizes, mode: str) -> Room:
         memory,
         running=sizes.running,
         chunk=sizes.chunk,
+        shared=problem.workload.attention_tp,
         gathers=mode == GATHER,
         graphs=mode != NORMAL,
     )

@@ -5,8 +5,9 @@ Sources are files of the wheel of 0.5.23 below sglang/srt; "run": seen by runnin
 
 from collections.abc import Iterator
 
+from planner.engines.common import attention
 from planner.engines.common.capability import capability, gpu_names
-from planner.engines.common.layout import uneven_nodes
+from planner.engines.common.layout import gpus_per_node, uneven_nodes
 from planner.engines.common.sizes import NORMAL
 from planner.engines.common.verdict import DECODE, MIXED, Finding
 from planner.engines.sglang import launch as words
@@ -30,7 +31,7 @@ OLDEST_GPU = (7, 5)
 
 def findings(launch: Launch) -> list[Said]:
     """What bears on a launch, refusals first, and how each is said."""
-    said = [*_refusals(launch), *_host(launch)]
+    said = [*_refusals(launch), *_host(launch), *_attention(launch)]
     if launch.reads_map:
         said += [*steps(launch)]
     return sorted([*said, *_role(launch)], key=lambda one: not one[0].refused)
@@ -62,6 +63,8 @@ def _refusals(launch: Launch) -> Iterator[Said]:
         text = f"SGLang needs SM75 or newer; {gpu_names(problem.topology)[0]} is SM{found[0]}{found[1]}"
         yield refused("gpu", text, "model_executor/model_runner_components/load_model_utils.py:91, read")
     if not launch.reads_map:
+        for limit in attention.one_gpu("SGLang", problem, "without a map SGLang's launch is left to itself"):
+            yield refused(limit.rule, limit.text, "the launch that is written")
         text = f"SGLang does not read a map for {problem.model.architecture}; it places experts itself"
         yield Finding("map", text, _why_no_map(problem.model), ("--flags-only",)), None
         yield from _not_served(problem.model)
@@ -69,6 +72,8 @@ def _refusals(launch: Launch) -> Iterator[Said]:
         return
     for limit in [*map_limits(problem.model, problem.slots), *_draft_limits(launch)]:
         yield refused(limit.rule, limit.text, "the model's class, read")
+    for limit in attention.undivided_heads(problem.model, launch.shared):
+        yield refused(limit.rule, limit.text, "the classes' num_heads % attn_tp_size, read")
     if not launch.backend.deep and not launch.backend.unknown:
         yield from _without_all_to_all(launch)
 
@@ -118,6 +123,19 @@ def _draft_limits(launch: Launch) -> list[Violation]:
         f"use an EP size that divides {model.experts}, or keep MTP off and say --no-draft"
     )
     return [Violation("draft", text)]
+
+
+def _attention(launch: Launch) -> Iterator[Said]:
+    """How requests are dealt to the ranks; only where it is not the usual one a rank."""
+    shared, counts = launch.shared, gpus_per_node(launch.problem.topology)
+    if shared == 1:
+        return
+    text = f"{shared} GPUs share the attention of a request, {launch.attention_groups} groups side by side"
+    source = "runtime_context.py, derive_spawn_ranks; arg_groups/parallel_hook.py:326, run"
+    yield Finding("attention", text, source, tuple(words.attention_words(launch))), None
+    if attention.group_sizes(counts, shared):
+        text = f"{shared} GPUs that share a request sit on several nodes: each layer waits for the network"
+        yield Finding("attention-nodes", text, "the plan's rank order"), WARNING
 
 
 def _host(launch: Launch) -> Iterator[Said]:

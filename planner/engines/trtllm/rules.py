@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.engines.common import attention
 from planner.engines.common.capability import capability, gpu_names
 from planner.engines.common.command import Endpoint
 from planner.engines.common.layout import uneven_nodes
@@ -56,6 +57,9 @@ def _refusals(launch: Launch) -> Iterator[Said]:
         yield _refused(limit.rule, limit.text, "mapping.py, read")
     for limit in map_limits(problem.model, problem.slots, problem.gpus):
         yield _refused(limit.rule, limit.text, "moeLoadBalanceKernels.cu, read")
+    whole = "TensorRT-LLM's attention is data parallel over all ranks or none, and a map wants all"
+    for limit in attention.one_gpu(TITLE, problem, whole):
+        yield _refused(limit.rule, limit.text, "llm_args.py, enable_attention_dp; interface.py, read")
     yield from _gpu(launch)
     if launch.role != MIXED and PAIR not in release.flags:
         text = f"the options of a pair are not known of {TITLE} {release.version}: use 1.2.1, or no --role"

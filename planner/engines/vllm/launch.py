@@ -39,8 +39,8 @@ class Launch:
 
     @property
     def tokens(self) -> int:
-        """Tokens that a step brings to a rank at most; the low-latency buffer holds as many."""
-        return self.problem.workload.tokens_per_rank
+        """Tokens that a step brings to a data-parallel rank at most; the low-latency buffer holds as many."""
+        return self.problem.workload.tokens_per_rank * self.problem.workload.attention_tp
 
     @property
     def requests(self) -> int:

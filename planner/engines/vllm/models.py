@@ -11,6 +11,15 @@ BALANCED = frozenset[str]().union(
     ("dots1", "hunyuan_v1_moe"),  # through its class for transformers' models
 )
 
+# Classes that deal a request's tokens out over the GPUs that share it before they go to experts
+# (use_sequence_parallel_moe in their source); others let each GPU send them all.
+SHARES_TOKENS = frozenset[str]().union(
+    ("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_ref", "kimi_k2", "kimi_k25"),
+    ("glm_moe_dsa", "kimi_k3", "gpt_oss", "nemotron_h", "mimo_v2_flash", "granitemoe"),
+    ("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
+    ("qwen3_vl_moe", "qwen3_vl_moe_text", "llama4", "llama4_text"),
+)
+
 # Why vLLM does not serve a model with its experts over all ranks; and the source, a file of the wheel.
 _REGISTRY = "model_executor/models/registry.py:859-871, run"
 NOT_SERVED = {

@@ -10,6 +10,7 @@ from planner.engines.common import deepep
 from planner.engines.common.capability import capability, gpu_names
 from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Finding
 from planner.engines.vllm import launch as words
+from planner.engines.vllm.attention import attention_limits
 from planner.engines.vllm.backend import GATHER, LOW_LATENCY, NORMAL, WHEEL
 from planner.engines.vllm.kernels import NEITHER, SM90, SM100, kernels_of
 from planner.engines.vllm.launch import MOST_BUFFER_BYTES, Launch
@@ -69,6 +70,8 @@ def _refusals(launch: Launch) -> Iterator[Said]:
     if backend.unknown:
         text = f"{backend.why}; plan and serve a release in bf16, fp8, int4, mxfp4 or nvfp4 that is known"
         yield _refused("weights", text, backend.source)
+    for limit in attention_limits(launch.problem):
+        yield _refused(limit.rule, limit.text, "config/parallel.py:768, config/model.py:1557, read")
     if launch.buffer_bytes > MOST_BUFFER_BYTES:
         buffer = f"{launch.buffer_bytes / 2**30:.1f} GiB for {launch.tokens} tokens a rank"
         text = f"DeepEP's low-latency buffer must stay below 32 GiB, and takes {buffer}: {_fewer(launch)}"
@@ -87,6 +90,7 @@ def _fewer(launch: Launch) -> str:
         ),
         0,
     )
+    most //= problem.workload.attention_tp
     return f"plan for at most --tokens-per-rank {most}" if most else "use fewer slots"
 
 

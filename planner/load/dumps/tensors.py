@@ -20,7 +20,7 @@ DAMAGED_ZIP = (
     OSError,
     NotImplementedError,
 )  # a bad directory, another version
-INSTALL = "install it: pip install 'moeplan[hardware]'"
+INSTALL = "install it: pip install torch safetensors"
 
 
 def read_torch(path: Path) -> Any:

@@ -45,6 +45,7 @@ class Alternative:
     pause_seconds: float = 0.0
     buffer_bytes: float = 0.0
     rearrangement: Rearrangement | None = None
+    rearranged: int = 0  # how often within the judged windows
     note: str = ""
 
     def mean(self, of: Callable[[Problem, Piece], float]) -> float:
@@ -121,4 +122,5 @@ def _rearranged(
     name: str, problem: Problem, played: Played, seconds: float, balancer: OnlineBalancer
 ) -> Alternative:
     pause = seconds / balancer.interval_steps
-    return Alternative(name, problem, played.pieces, pause, rearrangement=played.rearrangement)
+    moved, count = played.rearrangement, played.rearranged
+    return Alternative(name, problem, played.pieces, pause, rearrangement=moved, rearranged=count)

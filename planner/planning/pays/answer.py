@@ -26,6 +26,7 @@ from planner.problem import Problem
 from planner.solvers import Progress, Search, Workforce
 
 WORTH_IT = 0.01  # a gain below it is none: as in the verdict on a plan
+LOADED_ONCE = ("permutation", "static plan", "EPLB once")
 ASSUMED_BALANCER = "vllm"  # whose settings stand in where no engine is named, or it has none that were read
 
 
@@ -52,10 +53,12 @@ class Row:
     step_seconds: float
     pause_seconds: float
     max_over_mean: float
+    cross_node_share: float  # of assignments
     tokens_per_rank: int
     tokens_per_s: float  # of all GPUs
     memory_bytes: float  # of replicas and buffers, beyond one slot for each expert
     rearrangement: Rearrangement | None
+    rearranged: int  # how often within the judged windows
     note: str
 
 
@@ -79,11 +82,10 @@ class Pays:
 
     @property
     def best_static(self) -> Row:
-        """The fastest of what is loaded once; the first named of equals."""
-        return max(
-            (row for name, row in self.rows.items() if name in ("permutation", "static plan", "EPLB once")),
-            key=lambda row: row.tokens_per_s,
-        )
+        """What to load once: the first of these within WORTH_IT of the fastest: replicas have to earn it."""
+        found = [self.rows[name] for name in LOADED_ONCE if name in self.rows]
+        least = max(row.tokens_per_s for row in found) / (1 + WORTH_IT)
+        return next(row for row in found if row.tokens_per_s >= least)
 
     @property
     def winner(self) -> Row | None:
@@ -146,10 +148,12 @@ def _row(question: Question, found: Alternative) -> Row:
         step,
         found.pause_seconds,
         found.mean(lambda _, piece: piece.cost.max_over_mean),
+        found.mean(lambda _, piece: piece.cost.cross_node_share),
         problem.workload.tokens_per_rank,
         tokens / (step + found.pause_seconds),
         (problem.slots_per_gpu - fewest) * problem.slot_bytes + found.buffer_bytes,
         found.rearrangement,
+        found.rearranged,
         found.note,
     )
 
@@ -218,5 +222,5 @@ def _series_notes(series: Series, balancer: OnlineBalancer) -> tuple[str, ...]:
             "what the load does in between is not in them"
         )
     if series.fitted[0].domains:
-        notes.append("the load's files are domains: their windows are no series in time, nor is drift")
+        notes.append("windows of several domains are no series in time: drift is from one domain to another")
     return tuple(notes)

@@ -157,11 +157,11 @@ def test_check_finds_a_spoilt_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["solve", "--model", "mixtrall"], "nearest are 'mixtral'"),
+        (["solve", "--model", "mixtrall"], "Nearest names are 'mixtral'"),
         (["solve", "--model", "mixtral", "--topology", "hgx-h10"], "hgx-h100"),
         (["solve", "--model", "mixtral", "--engine", "sgland"], "sglang"),
         (["solve", "--model", "mixtral", "--method", "refin"], "refine"),
-        (["solve", "--model", "mixtral", "--redundant", "3", "--topology", "hgx-h100:1x4"], "0, 4, 8"),
+        (["solve", "--model", "mixtral", "--redundant", "3", "--topology", "hgx-h100:1x4"], "0, 4 or 8"),
         (["solve", "--model", "mixtral", "--redundant", "-1"], "--redundant"),
         (["solve", "--model", "mixtral", "--redundant", "99999999999999"], "at most"),
         (["solve", "--model", "mixtral", "--ep", "7", "--topology", "hgx-h100:2x4"], "--ep 7"),

@@ -27,7 +27,7 @@ from planner.plan import (
     plan_to_dict,
     write_plan,
 )
-from planner.planning import PlanRequest, answer, make_plan, re_evaluate
+from planner.planning import Anew, PlanRequest, answer, make_plan, re_evaluate
 from planner.problem import TRANSPORTS, Objective, Problem, Workload
 from planner.replica.registry import RULES
 from planner.solvers import Search, Workforce
@@ -171,13 +171,8 @@ def test_evaluate_says_what_the_file_does_not_hold(tmp_path: Path) -> None:
             context=1024,
         )
         path = write_plan(answer(question), tmp_path / "plan.json")
-        assert (
-            sum(
-                "which experts tokens chose together" in note for note in re_evaluate(path, (), None, None)[2]
-            )
-            == notes
-        )
+        assert sum("which experts tokens chose together" in note for note in re_evaluate(path)[2]) == notes
         assert not any(
             "which experts tokens chose together" in note
-            for note in re_evaluate(path, (trace_file,), None, None)[2]
+            for note in re_evaluate(path, Anew((trace_file,)))[2]
         )

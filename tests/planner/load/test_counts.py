@@ -5,6 +5,8 @@ import pytest
 
 from planner.base import BadInput
 from planner.load import read_load
+from planner.load.doubts import check_shares
+from planner.model import find_model
 from tests.planner.load.files import Saver, model
 
 
@@ -95,14 +97,44 @@ def test_a_sum_past_int64_is_refused(save: Saver) -> None:
 
 def test_a_row_whose_total_is_off_is_noted(save: Saver) -> None:
     """C26: padding, warm-up or partial ranks; 1 % is the limit."""
-    off = read_load(
-        [save("off.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 103, 0, 0]])], model(layers=4)
-    )
+    off = read_load([save("off.json", [[66, 67, 67, 0], [66, 67, 67, 0], [68, 68, 67, 0]])], model(layers=4))
     assert any(
         note.startswith("layer 3: totals differ from the median over layers by up to 1.5%")
         for note in off.notes
     )
     near = read_load(
-        [save("near.json", [[100, 100, 0, 0], [100, 100, 0, 0], [100, 102, 0, 0]])], model(layers=4)
+        [save("near.json", [[66, 67, 67, 0], [66, 67, 67, 0], [67, 68, 67, 0]])], model(layers=4)
     )
     assert near.notes == ()
+
+
+@pytest.mark.parametrize(("hot", "said"), [(500, False), (501, True), (900, True)])
+def test_an_expert_cannot_be_chosen_twice_by_a_token(save: Saver, hot: int, said: bool) -> None:
+    """Of 1,000 assignments at top-2 no expert has more than 500: more is named, whoever wrote the file."""
+    row = [hot, 1000 - hot, 0, 0]
+    notes = read_load([save("load.json", [row, [250] * 4])], model()).notes
+    named = [note for note in notes if note.startswith("WARNING") and f"expert 0 has {hot} of 1,000" in note]
+    assert bool(named) == said
+    assert "1 in 2" in named[0] if said else True
+
+
+def test_few_assignments_prove_nothing(save: Saver) -> None:
+    """Counts by hand are no traffic."""
+    assert not read_load([save("load.json", [[9, 1, 0, 0], [5, 5, 0, 0]])], model()).notes
+
+
+def test_a_dump_that_cannot_be_is_refused() -> None:
+    """What an engine wrote is traffic: an expert with nine tenths of top-2 was read wrongly, or in part."""
+    counts = np.array([[[900, 100, 0, 0]]])
+    with pytest.raises(BadInput, match="missing ranks"):
+        check_shares("dump", counts, (1,), model(), dumped=True)
+    assert check_shares("dump", np.array([[[510, 490, 0, 0]]]), (1,), model(), dumped=True)
+
+
+def test_a_load_that_names_another_model_is_refused(save: Saver) -> None:
+    """The same shape is not the same router; a name that nobody knows may be this model's."""
+    spec = find_model("deepseek-v3")
+    counts = np.full((58, 256), 8)
+    with pytest.raises(BadInput, match="recorded on deepseek-ai/DeepSeek-R1"):
+        read_load([save("r1.npz", counts=counts, model=np.array("deepseek-ai/DeepSeek-R1"))], spec)
+    assert read_load([save("mine.npz", counts=counts, model=np.array("my-folder"))], spec).windows == 1

@@ -16,7 +16,7 @@ GOOD = read_topology("hgx-h100:4")
 
 def found(topology: Topology, **workload: object) -> dict[str, Fault]:
     asked = Workload(**workload)  # type: ignore[arg-type]
-    return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, asked)}
+    return {finding.rule: finding for finding in diagnose(topology, MIXTRAL, asked).faults}
 
 
 def with_first_node(topology: Topology, **changes: object) -> Topology:
@@ -38,7 +38,7 @@ def test_leaving_the_domain_over_a_slow_network_is_a_ratio() -> None:
     """Eight GPUs behind one 100G NIC and a model of small experts: communication is many times compute."""
     finding = {
         finding.rule: finding
-        for finding in diagnose(read_topology("azure-ndv2:4"), find_model("olmoe"), Workload())
+        for finding in diagnose(read_topology("azure-ndv2:4"), find_model("olmoe"), Workload()).faults
     }["leaves-domain"]
     assert float(finding.cost.removeprefix("dispatch and combine ").split(" x ")[0]) > 2
     assert "--ep" in finding.remedy
@@ -115,7 +115,7 @@ def test_measured_rates_are_not_called_assumed() -> None:
 )
 def test_every_kind_of_machine_can_be_examined(name: str) -> None:
     """Meshes, racks, PCIe boxes, bridges and shared NICs: costs are finite, remedies are there."""
-    for finding in diagnose(read_topology(name), MIXTRAL, Workload()):
+    for finding in diagnose(read_topology(name), MIXTRAL, Workload()).faults:
         assert finding.what
         assert finding.remedy
         assert "nan" not in finding.cost

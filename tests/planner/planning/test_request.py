@@ -13,7 +13,7 @@ from planner.base import BadInput, Infeasible
 from planner.cost import cost
 from planner.engines import engine_names, find_engine
 from planner.plan import write_plan
-from planner.planning import PlanRequest, answer, evaluate_engines, find_topology, re_evaluate
+from planner.planning import Anew, PlanRequest, answer, evaluate_engines, find_topology, re_evaluate
 from planner.problem import violations
 
 FOUR = PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="refine")
@@ -88,13 +88,13 @@ def test_one_placement_is_priced_under_every_engine(tmp_path: Path) -> None:
         ),
         tmp_path / "plan.json",
     )
-    found, _ = evaluate_engines(plan_file, (), None)
+    found, _ = evaluate_engines(plan_file)
     assert tuple(found) == engine_names()
     for name, (problem, priced) in found.items():
         assert problem.replica_rule == find_engine(name).replica_rule(
             problem.workload.phase, problem.topology, problem.model
         )
-        assert priced.total_seconds == re_evaluate(plan_file, (), None, name)[1].total_seconds
+        assert priced.total_seconds == re_evaluate(plan_file, Anew(engine=name))[1].total_seconds
     assert found["vllm"][1].max_over_mean > found["trtllm"][1].max_over_mean + 0.1
 
 
@@ -119,9 +119,9 @@ def test_memory_floor_is_kept() -> None:
 def test_re_evaluation_on_the_same_inputs_changes_nothing(tmp_path: Path) -> None:
     """`evaluate` of a plan with its own load and machine gives the plan's own figures."""
     plan = answer(FOUR)
-    _, found, _ = re_evaluate(write_plan(plan, tmp_path / "plan.json"), (), None, None)
+    _, found, _ = re_evaluate(write_plan(plan, tmp_path / "plan.json"))
     assert found.total_seconds == plan.fitted.total_seconds
-    _, elsewhere, _ = re_evaluate(tmp_path / "plan.json", (), "hgx-a100:2x2", None)
+    _, elsewhere, _ = re_evaluate(tmp_path / "plan.json", Anew(topology="hgx-a100:2x2"))
     assert elsewhere.total_seconds != plan.fitted.total_seconds
 
 

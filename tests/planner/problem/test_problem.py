@@ -25,8 +25,8 @@ def refusal(experts: int, gpus: int, redundant: int) -> str:
 
 def numbers(text: str, after: str) -> list[int]:
     """The list of numbers that follows a word; empty where the word is not there."""
-    match = re.search(rf"{after} (\d+(?:, \d+)*)", text)
-    return [int(number) for number in match[1].split(", ")] if match else []
+    match = re.search(rf"{after} (\d+(?:(?:, | or )\d+)*)", text)
+    return [int(number) for number in re.split(", | or ", match[1])] if match else []
 
 
 @pytest.mark.parametrize(

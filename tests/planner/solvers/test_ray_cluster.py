@@ -18,7 +18,7 @@ from planner.solvers.workforce import Deadline
 from tests.planner.solvers.test_workers import greedy, skewed
 
 needs_ray = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'moeplan[ray]'"
+    importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'ray[client]'"
 )
 
 

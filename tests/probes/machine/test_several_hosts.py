@@ -5,9 +5,20 @@ from dataclasses import replace
 import pytest
 
 from planner.base import BadInput
+from probes.base.facts import Facts, MeasureFacts, Sample
 from probes.machine.assemble import assemble
 from probes.machine.hints import Hints
 from tests.probes.machine.told import HINTS, matrix, named, ports, said, topology
+
+
+def run_on(*hosts: str, gpus: int = 8) -> MeasureFacts:
+    """An all-to-all on so many GPUs of each."""
+    samples = tuple(
+        Sample(size, size / 40e9, 40e9, 35e9, 35e9, in_place=False) for size in (1 << 26, 1 << 27, 1 << 28)
+    )
+    ranks = tuple(host for host in hosts for _ in range(gpus))
+    return MeasureFacts("run.log", "nccl-tests", "alltoall", len(ranks), ranks, samples=samples)
+
 
 UUID = "12345678-1234-1234-1234-1234567890ab.1"
 
@@ -27,15 +38,63 @@ class TestSeveralHosts:
         assert found.affinity[9] == ("NIC1",)
         assert "taken as flat" in said(found)
 
-    def test_two_unnamed_files_alike_are_one_host_and_said(self) -> None:
-        """Never two nodes in silence; --nodes says it."""
+    def test_two_unnamed_files_alike_are_two_hosts_and_said(self) -> None:
+        """Never two nodes in silence; --nodes says it. One file given twice is one host."""
         twice = [matrix(source="a.txt"), matrix(source="b.txt")]
-        once = assemble(twice, HINTS)
-        assert once.gpus == 8
-        assert any("--nodes 2" in sentence for sentence in once.unknown)
+        found = assemble(twice, HINTS)
+        assert found.gpus == 16
+        assert any("taken as two hosts alike" in sentence for sentence in found.unknown)
         stated = assemble(twice, replace(HINTS, nodes=2))
         assert stated.gpus == 16
-        assert not any("--nodes" in sentence for sentence in stated.unknown)
+        assert not any("two hosts alike" in sentence for sentence in stated.unknown)
+        assert assemble(twice, replace(HINTS, nodes=1)).gpus == 8
+        assert assemble(twice, replace(HINTS, nodes=5)).gpus == 40
+        assert assemble([twice[0], twice[0]], HINTS).gpus == 8
+
+    @pytest.mark.parametrize("hosts", [("A", "B"), ("B", "A"), ("A", "B", "C")])
+    def test_facts_of_one_file_stay_together(self, hosts: tuple[str, ...]) -> None:
+        """A list of GPUs and a matrix in each file: matrices are alike, UUIDs are not."""
+        facts = [
+            replace(fact, source=f"host{host}.txt")
+            for number, host in enumerate(hosts)
+            for fact in (named(first=8 * number), matrix())
+        ]
+        found = assemble(facts, HINTS)
+        assert topology(found).node_count == len(hosts)
+        assert "taken as" not in said(found).replace("taken as one flat network", "").replace(
+            "taken as flat", ""
+        )
+
+    @pytest.mark.parametrize("form", ["host{}_{}.txt", "{}/{}.txt", "{1}-{0}.log"])
+    def test_files_named_alike_are_of_one_host(self, form: str) -> None:
+        """hostA_topo.txt and hostA_smi.txt beside those of hostB, in whatever order."""
+        told = [
+            replace(fact, source=form.format(host, kind))
+            for host, first in (("A", 0), ("B", 8))
+            for kind, fact in (("smi", named(first=first)), ("topo", matrix()))
+        ]
+        for facts in (told, told[::-1], [told[1], told[3], told[0], told[2]]):
+            assert topology(assemble(facts, HINTS)).node_count == 2
+
+    def test_a_benchmark_says_how_many_hosts_there_are(self) -> None:
+        """One host is described, the log ran on three with as many GPUs: three alike, and said."""
+        log = run_on("n1", "n2", "n3")
+        found = assemble([matrix(), named(), log], HINTS)
+        assert topology(found).node_count == 3
+        assert any("run.log ran on 3 hosts (n1, n2, n3)" in sentence for sentence in found.warnings)
+        assert topology(assemble([matrix(), named(), log], replace(HINTS, nodes=4))).node_count == 4
+
+    def test_a_benchmark_of_other_hosts_or_part_of_them_says_nothing(self) -> None:
+        """Four ranks a host, of eight GPUs; one host; two hosts that are both described."""
+        assert topology(assemble([matrix(), named(), run_on("n1", "n2", gpus=4)], HINTS)).node_count == 1
+        assert topology(assemble([matrix(), named(), run_on("n1")], HINTS)).node_count == 1
+        two: list[Facts] = [matrix(host="n1"), matrix(host="n2"), run_on("n1", "n2", "n3")]
+        assert topology(assemble(two, HINTS)).node_count == 2
+
+    def test_a_benchmark_without_host_names_asks(self) -> None:
+        """Sixteen ranks, eight GPUs."""
+        log = replace(run_on("n1", "n2"), hosts=())
+        assert any("--nodes 2" in sentence for sentence in assemble([matrix(), named(), log], HINTS).unknown)
 
     def test_two_unnamed_files_that_differ_are_two_hosts_and_said(self) -> None:
         """They cannot be one matrix; that they are two hosts is still an assumption."""

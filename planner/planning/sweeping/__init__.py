@@ -1,0 +1,95 @@
+"""`moeplan sweep`: layouts, phases and machines side by side, the same GPUs and tokens a GPU in each."""
+
+from dataclasses import dataclass, replace
+
+from planner.load import LoadProfile
+from planner.model import ModelSpec, find_model
+from planner.plan import Plan
+from planner.planning.answer import answer
+from planner.planning.lookup import find_load, find_topology, model_notes
+from planner.planning.sweeping.points import layouts_of, machine_name, question
+from planner.planning.sweeping.pricing import Job, priced
+from planner.planning.sweeping.ranking import Ranked, Standing, once, ranked
+from planner.planning.sweeping.request import AUTO, FEWEST, Point, SweepRequest
+from planner.planning.sweeping.row import Figures, Row, Service
+from planner.solvers import Progress, Workforce, worked_off
+
+__all__ = [
+    "AUTO",
+    "FEWEST",
+    "Figures",
+    "Point",
+    "Ranked",
+    "Row",
+    "Service",
+    "Standing",
+    "Sweep",
+    "SweepRequest",
+    "best_plan",
+    "sweep",
+]
+
+POINT_SECONDS = 0.3  # about, in one process
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """The rows of each phase as they rank, and what they rest on."""
+
+    asked_model: str  # as it was named
+    model: ModelSpec
+    load: LoadProfile
+    held_out: bool
+    phases: dict[str, list[Ranked]]
+    tpot_seconds: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def answers(self) -> dict[str, Row]:
+        """The first row of each phase that has one to run."""
+        firsts = {phase: rows[0] for phase, rows in self.phases.items() if rows}
+        return {phase: one.row for phase, one in firsts.items() if one.standing == Standing.MEETS}
+
+    def fits(self, phase: str) -> bool:
+        return any(one.standing != Standing.DOES_NOT_FIT for one in self.phases[phase])
+
+
+def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
+    """Every point priced, and ranked phase by phase. The same for any number of workers.
+
+    BadInput names what is not found or cannot be.
+    """
+    model = asked.base.model if isinstance(asked.base.model, ModelSpec) else find_model(asked.base.model)
+    load = find_load(asked.base.load_files, model, asked.base.map_file, asked.base.ranks)
+    base = replace(asked.base, model=model, load_files=load, map_file=None)
+    layouts, notes = layouts_of(asked)
+    jobs = [Job(base, layout) for layout in reversed(layouts)]  # the largest first
+    seconds = POINT_SECONDS * sum(len(layout.points) for layout in layouts)
+    workforce = Workforce(base.workers, base.ray)
+    found = worked_off(priced, jobs, workforce, progress, seconds=seconds)
+    rows = once([row for part in reversed(found) for row in part])
+    phases = {
+        phase: ranked([row for row in rows if row.point.phase == phase], asked.tpot_seconds)
+        for phase in asked.phases
+    }
+    held_out = load.windows > 1 and base.held_out > 0
+    told = (*notes, *load.notes, *model_notes(model))
+    named = asked.base.model if isinstance(asked.base.model, str) else model.name
+    return Sweep(named, model, load, held_out, phases, asked.tpot_seconds, told)
+
+
+def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan:
+    """The plan of the first answer, as `solve` makes it for one of its groups."""
+    row = next(iter(found.answers.values()))
+    assert row.figures is not None  # an answer fits
+    machines = {machine_name(text): text for text in asked.topologies}
+    request = replace(
+        question(asked.base, row.point, find_topology(machines[row.point.machine])[0]),
+        model=found.model,
+        load_files=found.load,
+        map_file=None,
+        redundant=row.figures.redundant,
+        ep=row.point.ep,
+        method="auto",
+    )
+    return answer(request, progress)

@@ -1,0 +1,95 @@
+"""The points of a sweep, and what each of them asks of `solve`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from planner.base import BadInput
+from planner.planning.groups import ep_sizes, groups_of
+from planner.planning.lookup import DEFAULT_TOPOLOGY, find_topology
+from planner.planning.request import PlanRequest
+from planner.planning.sweeping.request import METHOD, Point, SweepRequest
+from planner.topology import Topology
+
+MOST_POINTS = 10_000  # more are a slip of the pen
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The points of one EP size on one machine; they share what is placed.
+
+    `groups`: the machines of its groups, one of each kind. They stand for `Point.groups` of them.
+    """
+
+    groups: tuple[Topology, ...]
+    points: tuple[Point, ...]
+
+
+def layouts_of(asked: SweepRequest) -> tuple[list[Layout], tuple[str, ...]]:
+    """The points, EP sizes rising machine by machine, and notes on what was assumed.
+
+    BadInput for an EP size that divides none of the machines, and for more points than anybody reads.
+    """
+    found: list[Layout] = []
+    notes: list[str] = []
+    divided: set[int] = set()
+    for text in asked.topologies:
+        topology, assumed = find_topology(text)
+        notes += assumed
+        sizes = [size for size in ep_sizes(topology) if asked.ep is None or size in asked.ep]
+        divided.update(sizes)
+        found += [
+            Layout(groups_of(topology, ep), tuple(_points(asked, topology, machine_name(text), ep)))
+            for ep in sizes
+        ]
+    _refuse_sizes(asked, divided)
+    count = sum(len(layout.points) for layout in found)
+    if count > MOST_POINTS:
+        raise BadInput(f"{count:,} points are asked for, and at most {MOST_POINTS:,} are looked at")
+    return [layout for layout in found if layout.points], tuple(dict.fromkeys(notes))
+
+
+def question(base: PlanRequest, point: Point, group: Topology) -> PlanRequest:
+    """What `solve` is asked for this point, R aside: that is an answer where it is `fewest` or `auto`."""
+    return replace(
+        base,
+        topology=group,
+        redundant=None,
+        ep=None,
+        engine=point.engine,
+        method=METHOD,
+        phase=point.phase,
+        tokens_per_rank=point.tokens_per_rank,
+        transport=point.transport,
+        attention_tp=point.attention_tp,
+    )
+
+
+def machine_name(text: str | Topology | None) -> str:
+    """As it was asked for."""
+    if text is None:
+        return DEFAULT_TOPOLOGY
+    return text if isinstance(text, str) else text.name
+
+
+def _points(asked: SweepRequest, topology: Topology, machine: str, ep: int) -> Iterator[Point]:
+    choices = product(
+        asked.redundant,
+        asked.engines,
+        asked.phases,
+        asked.transports,
+        asked.tokens_per_rank,
+        asked.attention_tp,
+    )
+    for redundant, engine, phase, transport, tokens, attention_tp in choices:
+        if ep % attention_tp == 0:  # the GPUs of a group that share attention, in whole groups
+            groups = topology.gpu_count // ep
+            yield Point(machine, ep, groups, redundant, engine, phase, transport, tokens, attention_tp)
+
+
+def _refuse_sizes(asked: SweepRequest, divided: set[int]) -> None:
+    for ep in asked.ep or ():
+        if ep not in divided:
+            machines = (find_topology(text)[0] for text in asked.topologies)
+            told = (f"{one.name} into {', '.join(map(str, ep_sizes(one)))}" for one in machines)
+            raise BadInput(f"--ep {ep}: equal groups divide {'; '.join(told)}")

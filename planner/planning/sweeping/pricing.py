@@ -1,0 +1,140 @@
+"""Points become rows: placed by a fast method, priced on held-out load, judged for memory and engines."""
+
+from dataclasses import dataclass, replace
+
+from planner.base import Infeasible
+from planner.cost import CurvePoint, cost, ledger
+from planner.engines import default_placement
+from planner.load import LoadProfile
+from planner.placement import Placement
+from planner.planning.answer import ResolvedRequest, resolve
+from planner.planning.groups import with_full_fabric, with_nics_at
+from planner.planning.redundancy import curve_point, redundant_curve
+from planner.planning.request import PlanRequest
+from planner.planning.solving import quick_placement
+from planner.planning.sweeping.points import Layout, question
+from planner.planning.sweeping.request import AUTO, FEWEST, METHOD, Point
+from planner.planning.sweeping.row import Figures, Row
+from planner.planning.sweeping.services import follows_a_plan, services
+from planner.planning.whole import Step, step_of
+from planner.problem import Problem
+from planner.solvers import Search, Workforce, in_expectation
+from planner.topology import Topology
+
+SEARCH = Search(METHOD, workforce=Workforce(1))  # points share out the processes, not layers
+MOST_REDUNDANT_POINTS = 6  # of the curve over R, each of which is placed anew
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What travels to a process: the points of one layout, and what they have in common."""
+
+    base: PlanRequest
+    layout: Layout
+
+
+def priced(job: Job) -> list[Row]:
+    """The rows of a layout's points, in their order."""
+    groups = [_Group(group) for group in job.layout.groups]
+    rows = []
+    for point in job.layout.points:
+        found = [_row(job.base, point, group) for group in groups]
+        rows.append(
+            max(found, key=lambda row: row.figures.step.total_seconds if row.figures else float("inf"))
+        )
+    return rows
+
+
+class _Group:
+    """The machine of one group, as it is and changed; and what was placed on it."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        fabric = topology.fabric
+        leaves = topology.node_count > 1
+        thin = leaves and max(fabric.oversubscription, fabric.pod_oversubscription) > 1
+        self.nics_halved = with_nics_at(topology, 0.5) if leaves else None
+        self.full_fabric = with_full_fabric(topology) if thin else None
+        self._placed: dict[tuple[int, str, str | None], Placement] = {}
+
+    def placement(self, problem: Problem, engine: str | None) -> Placement:
+        """A fast method looks at load, slots and rule alone: points that share these share a placement.
+
+        The engine's default placement where it would serve no other.
+        """
+        key = (problem.redundant, problem.replica_rule, engine)
+        if key not in self._placed:
+            own = engine is not None and not follows_a_plan(engine, problem.model)
+            default = default_placement(engine, problem)
+            self._placed[key] = default if own else quick_placement(problem, SEARCH, engine)
+        return self._placed[key]
+
+
+def _row(base: PlanRequest, point: Point, group: _Group) -> Row:
+    try:
+        asked = resolve(question(base, point, group.topology))
+        problem = asked.problem_of(_redundant(asked, point, group))
+    except Infeasible as refused:
+        return Row(point, None, str(refused))
+    return Row(point, _figures(problem, point, group, asked.held_out_load))
+
+
+def _redundant(asked: ResolvedRequest, point: Point, group: _Group) -> int:
+    """Chosen as `solve` does, but on the sum of the fitted load: windows would take most of a sweep."""
+    if isinstance(point.redundant, int):
+        return point.redundant
+    if point.redundant == FEWEST:
+        return asked.least_redundant
+    assert point.redundant == AUTO
+
+    def price(problem: Problem) -> CurvePoint:
+        searched = in_expectation(problem)
+        fitted = cost(searched, group.placement(problem, point.engine))
+        return curve_point(problem, fitted, fitted.layer_seconds_L)
+
+    gpus, most = asked.topology.gpu_count, MOST_REDUNDANT_POINTS
+    curve = redundant_curve(
+        asked.problem_of, asked.least_redundant, gpus, SEARCH, most_points=most, price=price
+    )
+    return curve.redundant
+
+
+def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfile | None) -> Figures:
+    placement = group.placement(problem, point.engine)
+    priced = cost(problem, placement, held_out)
+    step = step_of(problem, priced, point.engine)
+    memory = ledger(problem, point.engine)
+
+    def tokens_on(machine: Topology | None) -> float | None:
+        if machine is None:
+            return None
+        changed = replace(problem, topology=machine)
+        return step_of(changed, cost(changed, placement, held_out), point.engine).tokens_per_s_per_gpu
+
+    return Figures(
+        redundant=problem.redundant,
+        slots_per_gpu=problem.slots_per_gpu,
+        tokens_per_rank=problem.workload.tokens_per_rank,
+        transport=problem.workload.transport,
+        replica_rule=problem.replica_rule,
+        step=step,
+        max_over_mean=priced.max_over_mean,
+        bottleneck=_bottleneck(step, _tier(problem, priced.bottleneck)),
+        memory_left_bytes=memory.kv_left_bytes,
+        requests=getattr(memory, "requests", None),
+        nics_halved=tokens_on(group.nics_halved),
+        full_fabric=tokens_on(group.full_fabric),
+        survives=int(placement.replicas_LE(problem.model.experts).min()) - 1,
+        services=services(problem, point.engine),
+    )
+
+
+def _bottleneck(step: Step, tier: str) -> str:
+    """The part that takes longest, and of dispatch and combine the kind of link that they wait for."""
+    part = max(step.seconds, key=lambda name: step.seconds[name])
+    return f"{part}: {tier}" if tier and part in ("dispatch", "combine") else part
+
+
+def _tier(problem: Problem, name: str) -> str:
+    """That of a resource; empty where dispatch waits for none."""
+    return next((one.tier for one in problem.topology.resources if one.name == name), "")

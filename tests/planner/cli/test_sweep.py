@@ -1,0 +1,67 @@
+"""`moeplan sweep` as a person meets it: the answer first, exit codes, one-line faults, the answer's plan."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.planner.cli.test_cli import fault, run
+
+SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--tokens-per-rank", "16", "--redundant", "0")
+
+
+def test_the_first_line_is_the_answer_and_json_has_the_rows() -> None:
+    """The first row of JSON is what the first line of the text says."""
+    said = run("sweep", *SMALL)
+    assert said.exit_code == 0, said.output
+    value = json.loads(run("sweep", *SMALL, "--json").stdout)
+    first = value["phases"]["decode"][0]
+    layout = f"{first['groups']} x EP{first['ep']}" if first["groups"] > 1 else f"EP{first['ep']}"
+    line = said.stdout.splitlines()[0]
+    assert line.startswith(f"{layout}, R = {first['redundant']}: ")
+    assert f"{first['tokens_per_s_per_gpu']:,.0f} tokens/s/GPU" in line
+    assert value["answers"]["decode"] in said.stdout.replace("\n", " ")
+
+
+def test_both_phases_are_ranked_apart() -> None:
+    value = json.loads(run("sweep", *SMALL, "--phase", "both", "--json").stdout)
+    assert list(value["phases"]) == ["decode", "prefill"]
+    assert all(row["standing"] for rows in value["phases"].values() for row in rows)
+
+
+def test_where_nothing_fits_the_exit_code_is_2_and_the_first_line_says_what_is_missing() -> None:
+    said = run("sweep", "--model", "deepseek-v3", "--topology", "hgx-h100:1", "--redundant", "0")
+    assert said.exit_code == 2
+    assert said.stdout.startswith("no layout fits. Nearest is EP8: ")
+    assert said.stderr.strip() == "moeplan: no layout fits in decode"
+
+
+def test_where_nothing_is_fast_enough_the_answer_is_no() -> None:
+    said = run("sweep", *SMALL, "--tpot", "1 us")
+    assert said.exit_code == 1
+    assert "no layout is within --tpot 1 us; nearest is" in said.stdout.splitlines()[0]
+
+
+def test_the_plan_of_the_answer_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    said = run("sweep", *SMALL, "-o", path)
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[-1] == f"wrote {path}"
+    first = json.loads(run("sweep", *SMALL, "--json").stdout)["phases"]["decode"][0]
+    assert json.loads(path.read_text())["gpus"] == first["ep"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--ep", "4,x"), "--ep 'x': give whole numbers of at least 1"),
+        (("--ep", "3"), "--ep 3: equal groups divide"),
+        (("--redundant", "least"), "--redundant 'least': give whole numbers, fewest or auto"),
+        (("--engine", "sglanf"), "sglanf"),
+        (("--tokens-per-rank", "0"), "--tokens-per-rank '0'"),
+        (("--tpot", "soon"), "cannot read 'soon' as a time"),
+        (("--transport", "pigeon"), "pigeon"),
+    ],
+)
+def test_a_slip_of_the_pen_is_one_line(flags: tuple[str, str], words: str) -> None:
+    assert words in fault(run("sweep", *SMALL, *flags))
