@@ -9,7 +9,6 @@ from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
 from planner.cost.memory.case import pose_case
 from planner.cost.memory.constraint import does_not_fit, grouped_bytes, too_little, within_memory
 from planner.cost.memory.ledger import ledger
-from planner.cost.memory.line import Ledger
 from planner.cost.memory.reserve import sglang_free_bytes
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -45,7 +44,6 @@ __all__ = [
     "CurvePoint",
     "Floats",
     "LeastRedundant",
-    "Ledger",
     "Loss",
     "PhaseConstants",
     "Routing",
