@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from planner.base import BadInput, Infeasible
     from planner.bounds import time_bound
-    from planner.cost import Cost
+    from planner.cost import Cost, WholeStep, whole_step
     from planner.cost import cost as predict
     from planner.engines import Emission, default_placement
     from planner.load import LoadProfile, Trace, read_load
@@ -47,6 +47,8 @@ _FACE = {  # name -> (room, its name there)
     "violations": ("planner.problem", "violations"),
     "Cost": ("planner.cost", "Cost"),
     "predict": ("planner.cost", "cost"),
+    "WholeStep": ("planner.cost", "WholeStep"),
+    "whole_step": ("planner.cost", "whole_step"),
     "time_bound": ("planner.bounds", "time_bound"),
     "Plan": ("planner.plan", "Plan"),
     "SavedPlan": ("planner.plan", "SavedPlan"),
@@ -82,6 +84,7 @@ __all__ = [
     "Trace",
     "ValidateSettings",
     "Violation",
+    "WholeStep",
     "Workload",
     "check",
     "convert",
@@ -99,6 +102,7 @@ __all__ = [
     "time_bound",
     "validate",
     "violations",
+    "whole_step",
     "write_emission",
     "write_plan",
 ]

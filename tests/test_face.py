@@ -15,7 +15,7 @@ OFFERED = {
     *("Workload", "Violation", "Cost", "Plan", "SavedPlan", "Emission", "ImportHints", "ValidateSettings"),
     *("find_model", "read_topology", "import_topology", "read_load", "solve", "evaluate", "validate"),
     *("plan_to_dict", "read_plan", "write_plan", "default_placement", "violations", "predict", "time_bound"),
-    *("emit", "write_emission", "check", "convert"),
+    *("emit", "write_emission", "check", "convert", "whole_step", "WholeStep"),
 }
 
 

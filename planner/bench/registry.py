@@ -35,6 +35,7 @@ def run_bench(
     if repeats < 1:
         raise BadInput(f"--repeats {repeats}: it must be at least 1")
     known = _studies()
+    names = [name.replace("-", "_") for name in names]
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise BadInput(f"study {unknown[0]!r} is unknown; known are {', '.join(known)}")

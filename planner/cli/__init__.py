@@ -12,6 +12,7 @@ from planner.cli.emit import emit
 from planner.cli.engine import engine
 from planner.cli.evaluate import evaluate
 from planner.cli.inputs import load, model
+from planner.cli.loss import loss
 from planner.cli.maps import convert
 from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
@@ -47,7 +48,7 @@ def main(context: click.Context, progress: str) -> None:
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, sweep, evaluate, emit, check, convert, validate),
+    *(solve, sweep, evaluate, loss, emit, check, convert, validate),
     *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:

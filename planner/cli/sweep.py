@@ -49,6 +49,13 @@ step_options = options(
     option("--tpot", metavar="TIME", help="Longest decode step, like '50 ms': slower rows rank below."),
 )
 worker_options = options(
+    option(
+        "--budget",
+        "budget_seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Wall-clock limit for placing the best three rows anew by method auto. [default: they are not]",
+    ),
     option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: by size]"),
     option("--ray", metavar="ADDRESS", help="Work on this Ray cluster: HOST:PORT, ray://HOST:PORT or auto."),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.base import Infeasible
-from planner.cost.lost import balance, losses_to_look_at, surviving_rows, told
+from planner.cost.lost import balance, losses_to_look_at, lost_experts_K, surviving_rows, told
 from planner.cost.priced import Cost
 from planner.cost.refill import missing_L, refilled
 from planner.cost.step import cost
@@ -74,6 +74,7 @@ class AfterLoss:
     losses: int
     timed: int
     before: Served
+    most_lost_experts: int  # over layers, of all losses looked at: they have no slot left
     worst_balance: Loss
     slowest: Loss  # fewest tokens a second, every GPU with its own batch
     mean_same_batch_tokens_per_s: float  # over evenly spaced losses, and so the next
@@ -110,6 +111,7 @@ def after_loss(
         losses=len(sets),
         timed=len(timed),
         before=served.before,
+        most_lost_experts=max(lost_experts_K(placement, problem.model.experts, sets)),
         worst_balance=timed[worst[0]],
         slowest=timed[min(timed, key=lambda k: (timed[k].same_batch.tokens_per_s, k))],
         mean_same_batch_tokens_per_s=float(np.mean([timed[k].same_batch.tokens_per_s for k in spaced])),

@@ -64,6 +64,16 @@ def surviving_rows(placement: Placement, lost: tuple[int, ...]) -> Placement:
     return Placement(placement.expert_LP[:, alive_P], placement.layer_ids, int(alive_G.sum()))
 
 
+def lost_experts_K(placement: Placement, experts: int, sets: list[tuple[int, ...]]) -> list[int]:
+    """How many experts of all layers each loss leaves without a slot."""
+    layers, gpus = len(placement.layer_ids), placement.gpus
+    holds_LEG = np.zeros((layers, experts, gpus), dtype=bool)
+    rows_LP = np.broadcast_to(np.arange(layers)[:, None], placement.expert_LP.shape)
+    holds_LEG[rows_LP, placement.expert_LP, np.broadcast_to(placement.gpu_P, rows_LP.shape)] = True
+    held_LE = holds_LEG.sum(axis=2)
+    return [int((holds_LEG[:, :, list(lost)].sum(axis=2) == held_LE).sum()) for lost in sets]
+
+
 def balance(looked: Told, lost: tuple[int, ...]) -> float:
     """max/mean of the survivors: busiest GPUs (load over speed) summed over layers, over what perfect balance
     would be. The load of an expert that has no slot left is no part of it.

@@ -1,7 +1,7 @@
 """Serving engines, a module each: what it accepts, how it picks replicas, which map and flags it loads."""
 
 from planner.engines.common.command import NodeCommand
-from planner.engines.common.elastic import check_resize
+from planner.engines.common.elastic import Elastic, check_resize
 from planner.engines.common.fit import judge_fit
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
@@ -25,6 +25,7 @@ from planner.engines.registry import (
 
 __all__ = [
     "REARRANGED_BYTES_PER_S",
+    "Elastic",
     "Emission",
     "Engine",
     "Finding",

@@ -21,7 +21,7 @@ from planner.maps.rules import cell_violations, clean_sizes, layer_violations, r
 from planner.maps.served import map_violations, plan_verdict, stand_in_note
 from planner.model import ModelSpec, find_model
 from planner.plan import SCHEMA, SavedPlan, disagreements, plan_from_dict
-from planner.problem import Violation
+from planner.problem import Violation, exposure
 
 
 class Asked(NamedTuple):
@@ -154,4 +154,6 @@ def _plan_report(value: dict[str, Any], path: str | Path, asked: Asked) -> MapRe
         "slots": placement.slots,
         "EP size": problem.gpus,
     }
-    return MapReport(f"plan ({SCHEMA})", tuple(broken), (), facts, notes)
+    found = exposure(problem, placement)
+    kind, notes = f"plan ({SCHEMA})", (*notes, *found.sentences)
+    return MapReport(kind, tuple(broken), (), facts, notes, found)

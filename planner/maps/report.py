@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from planner.problem import Violation
+from planner.problem import Exposure, Violation
 
 SHOWN_PROBLEMS = 8  # a fault of one layer is often that of all
 # Rules of a file that could be served, but is another than what was said of it, or was emitted here.
@@ -20,6 +20,7 @@ class MapReport:
     unchecked: tuple[str, ...] = ()
     facts: Mapping[str, int | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what a person should know, and nothing is wrong with
+    exposure: Exposure | None = None  # of a plan: experts that the loss of one GPU or node takes away
 
     @property
     def ok(self) -> bool:

@@ -7,6 +7,7 @@ from planner.planning.fabric_faults import sentence
 from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
+from planner.planning.losing import Losses, LossKind, look_at_losses
 from planner.planning.machine_cost import Fault
 from planner.planning.pays.answer import Pays, Rebalancing, pays
 from planner.planning.pays.answer import Row as PaysRow
@@ -24,6 +25,8 @@ __all__ = [
     "FabricVerdict",
     "Fault",
     "Figures",
+    "LossKind",
+    "Losses",
     "Pays",
     "PaysRow",
     "PlanRequest",
@@ -43,6 +46,7 @@ __all__ = [
     "evaluate_engines",
     "find_load",
     "find_topology",
+    "look_at_losses",
     "make_plan",
     "pays",
     "problem_of_r",

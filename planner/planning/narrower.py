@@ -1,7 +1,7 @@
 """Whether the same GPUs serve more as narrower groups side by side: one line for a plan.
 
 A plan may gain much on the default of its own EP size and still lose to two groups of half of it, which no
-bytes leave. The comparison is cheap: the fewest replicas, a fast method, the same tokens a GPU.
+bytes leave. The comparison is cheap: few replicas, a fast method, the same tokens a GPU.
 """
 
 from collections.abc import Callable
@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.base import Infeasible
-from planner.cost import cost, ledger
+from planner.cost import TOLERANCE, cost, ledger
+from planner.engines import judge_launch
 from planner.load import LoadProfile
 from planner.plan import Plan
 from planner.planning.groups import ep_sizes, groups_of
 from planner.planning.solving import ProblemOfR, quick_placement
-from planner.planning.whole import step_of
+from planner.planning.whole import Step, step_of
 from planner.solvers import Search, Workforce
 from planner.topology import Topology
 
 METHOD = "refine"
-WORTH = 0.01  # of the tokens; less is not worth another layout
+WORTH = 0.01  # of the tokens; less is not worth another layout, unless it spares replicas
+MORE_SLOTS = 2  # a GPU, beyond the fewest, that are tried
 
 
 @dataclass(frozen=True)
@@ -30,16 +32,22 @@ class Narrower:
     ep: int
     redundant: int
     tokens_per_s_per_gpu: float
-    gain: float  # in tokens/s over the plan's layout
+    gain: float  # in tokens/s over the plan's layout; below 0 where it serves a little less
+    spared: int  # slots a GPU beside those of the experts, fewer than the plan has
     error: float | None  # by which the model may be off, where that is known
 
+    @property
+    def worth_it(self) -> bool:
+        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -TOLERANCE)
+
     def __str__(self) -> str:
-        within = self.error is not None and self.gain <= self.error
+        layout = f"{self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs"
+        found = f"is predicted to serve {self.gain:.1%} more tokens/s"
+        if self.gain < WORTH:
+            found = f"is predicted to serve as many tokens/s ({self.gain:+.1%}) with fewer replicas"
+        within = self.error is not None and abs(self.gain) <= self.error
         doubt = f", within the model's error of {self.error:.0%}" if within else ""
-        return (
-            f"{self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs is predicted to serve "
-            f"{self.gain:.1%} more tokens/s{doubt}: --ep {self.ep}, or `moeplan sweep` for all layouts"
-        )
+        return f"{layout} {found}{doubt}: --ep {self.ep}, or `moeplan sweep` for all layouts"
 
 
 class Resolved(Protocol):
@@ -75,24 +83,41 @@ def narrower(plan: Plan, ask: Callable[[Topology], Resolved]) -> Narrower | None
     own = step_of(problem, plan.held_out or plan.fitted, engine).tokens_per_s_per_gpu
     sizes = [size for size in ep_sizes(problem.topology) if size < problem.gpus]
     offers = [_offered(plan, size, own, ask) for size in sizes if size % problem.workload.attention_tp == 0]
-    better = [offer for offer in offers if offer is not None and offer.gain >= WORTH]
+    better = [offer for offer in offers if offer is not None and offer.worth_it]
     return max(better, key=lambda offer: (offer.gain, offer.ep), default=None)
 
 
 def _offered(plan: Plan, ep: int, own: float, ask: Callable[[Topology], Resolved]) -> Narrower | None:
-    """Groups of `ep` GPUs, by the slowest; None where they do not fit."""
-    engine, steps, least = plan.origin.engine, [], 0
-    for group in groups_of(plan.problem.topology, ep):
-        try:
-            asked = ask(group)
-            least = asked.least_redundant
-            problem = asked.problem_of(least)
-        except Infeasible:
-            return None
-        if ledger(problem, engine).kv_left_bytes <= 0:
-            return None
-        placement = quick_placement(problem, Search(METHOD, workforce=Workforce(1)), engine)
-        steps.append(step_of(problem, cost(problem, placement, asked.held_out_load), engine))
-    slowest = min(steps, key=lambda step: step.tokens_per_s_per_gpu)
-    tokens = slowest.tokens_per_s_per_gpu
-    return Narrower(plan.problem.gpus // ep, ep, least, tokens, tokens / own - 1, slowest.error)
+    """Groups of `ep` GPUs, by the slowest, with the fewest replicas within TOLERANCE of the most tokens/s;
+    None where they do not fit, or the plan's engine would not serve them.
+    """
+    gpus = plan.problem.gpus
+    asked = [ask(group) for group in groups_of(plan.problem.topology, ep)]
+    found: list[tuple[int, Step]] = []
+    for more in range(MORE_SLOTS + 1):
+        redundant = asked[0].least_redundant + more * ep
+        steps = [_step(plan, one, redundant) for one in asked]
+        if any(step is None for step in steps):
+            break
+        slowest = min((step for step in steps if step), key=lambda step: step.tokens_per_s_per_gpu)
+        found.append((redundant, slowest))
+    if not found:
+        return None
+    most = max(step.tokens_per_s_per_gpu for _, step in found)
+    redundant, step = next(one for one in found if one[1].tokens_per_s_per_gpu >= most * (1 - TOLERANCE))
+    tokens = step.tokens_per_s_per_gpu
+    spared = plan.problem.redundant // gpus - redundant // ep
+    return Narrower(gpus // ep, ep, redundant, tokens, tokens / own - 1, spared, step.error)
+
+
+def _step(plan: Plan, asked: Resolved, redundant: int) -> Step | None:
+    """The step of one group; None where it does not fit or is not served."""
+    engine = plan.origin.engine
+    try:
+        problem = asked.problem_of(redundant)
+    except Infeasible:
+        return None
+    if ledger(problem, engine).kv_left_bytes <= 0 or (engine and judge_launch(engine, problem).refused):
+        return None
+    placement = quick_placement(problem, Search(METHOD, workforce=Workforce(1)), engine)
+    return step_of(problem, cost(problem, placement, asked.held_out_load), engine)

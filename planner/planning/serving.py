@@ -72,6 +72,7 @@ def resize_notes(engine: str | None, resize: Resize | None) -> tuple[str, ...]:
         return ()
     title, elastic, gpus = find_engine(engine).TITLE, elastic_of(engine), len(resize.kept_G)
     most = max(gpus, resize.old.gpus)
-    words = " ".join(elastic.resizes_by).format(gpus=most)
-    asked = f"{title} takes this size by {elastic.request.format(gpus=gpus)}, started with {words}"
+    words = " ".join(elastic.resizes_by).replace("GPUS", str(most))
+    request = elastic.request.replace("GPUS", str(gpus))
+    asked = f"{title} takes this size by {request}, started with {words}"
     return (f"{asked} ({elastic.resizes_source}); it then places experts by its own balancer",)

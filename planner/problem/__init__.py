@@ -1,5 +1,6 @@
 """Problems: the question a solver is asked, and the judge of every answer."""
 
+from planner.problem.exposure import Exposure, exposure
 from planner.problem.islands import island_LG, islands_L
 from planner.problem.layers import blocks_of, layers_of
 from planner.problem.objective import Objective, parse_objective
@@ -14,6 +15,7 @@ __all__ = [
     "OUTPUT_TOKENS",
     "PROMPT_TOKENS",
     "TRANSPORTS",
+    "Exposure",
     "Objective",
     "Problem",
     "Survival",
@@ -21,6 +23,7 @@ __all__ = [
     "Workload",
     "blocks_of",
     "check_slots",
+    "exposure",
     "held_places_LE",
     "island_LG",
     "islands_L",

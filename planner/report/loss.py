@@ -56,7 +56,7 @@ def least_text(survive: Survival, least: LeastRedundant) -> str:
     >>> least_text(Survival(gpus=1), LeastRedundant(kept=16, replaced=None))[:74]
     'Least R for any 1 GPU: 16 where the engine leaves experts where they are, '
     """
-    kept, replaced = ("none" if one is None else str(one) for one in (least.kept, least.replaced))
+    kept, replaced = or_none(least.kept), or_none(least.replaced)
     return (
         f"Least R for {survive}: {kept} where the engine leaves experts where they are, {replaced} where it "
         "places them anew on the GPUs left (those without a copy read from disk)."
@@ -87,3 +87,11 @@ def gpus_text(gpus: tuple[int, ...]) -> str:
     if len(text) <= SHOWN_GPUS:
         return text
     return f"{text[: text.rindex(', ', 0, SHOWN_GPUS - 2)]}, ... ({len(gpus)})"
+
+
+def or_none(redundant: int | None) -> str:
+    """
+    >>> or_none(8), or_none(None)
+    ('8', 'none')
+    """
+    return "none" if redundant is None else str(redundant)

@@ -63,7 +63,7 @@ def pose_case(
         model,
         workload,
         topology.gpu_count,
-        check_slots(model, topology.gpu_count, redundant),
+        check_slots(model, topology.gpu_count, redundant, topology.ep_sizes()),
         gpu,
         memory[gpu],
         kv_floor_bytes,

@@ -18,8 +18,8 @@ class Elastic:
     replaces_source: str = ""  # what was read, with its release; also of what it does not do
     grows: bool = False
     shrinks: bool = False  # the ranks with the highest numbers go, and send their experts first
-    request: str = ""  # that changes its size to {gpus}, a rank each
-    resizes_by: tuple[str, ...] = ()  # words of a launch that can be resized; {gpus}: the most it will have
+    request: str = ""  # that changes its size to GPUS, a rank each
+    resizes_by: tuple[str, ...] = ()  # words of a launch that can be resized; GPUS: the most it will have
     most_redundant: int | None = None
     resizes_source: str = ""
 

@@ -70,4 +70,6 @@ def uneven_nodes(topology: Topology, why: str) -> list[Violation]:
     counts = gpus_per_node(topology)
     if len(set(counts)) == 1:
         return []
-    return [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}")]
+    least, most = min(counts), max(counts)
+    sizes = f"{least} GPUs of each node ({least * len(counts)}), or {most} of one"
+    return [Violation("nodes", f"the nodes hold {', '.join(map(str, counts))} GPUs; {why}: take {sizes}")]

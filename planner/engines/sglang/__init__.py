@@ -55,8 +55,8 @@ ELASTIC = Elastic(
         "eplb/eplb_algorithms/elasticity_aware.py, read"
     ),
     grows=True,
-    request='POST /scale_elastic_ep {{"new_ep_size": {gpus}}}',
-    resizes_by=("--elastic-ep-backend mooncake", "--max-ep-size {gpus}", "--load-balance-method round_robin"),
+    request='POST /scale_elastic_ep {"new_ep_size": GPUS}',
+    resizes_by=("--elastic-ep-backend mooncake", "--max-ep-size GPUS", "--load-balance-method round_robin"),
     resizes_source=(
         "its wheel of 0.5.23: managers/scheduler.py:5959, arg_groups/parallel_hook.py:519-690, read; "
         "sglang#33111, which lets ranks go, is open"

@@ -50,8 +50,8 @@ ELASTIC = Elastic(
     ),
     grows=True,
     shrinks=True,
-    request='POST /scale_elastic_ep {{"new_data_parallel_size": {gpus}}}',
-    resizes_by=("--enable-elastic-ep", "--elastic-ep-max-dp-size {gpus}", "--data-parallel-backend ray"),
+    request='POST /scale_elastic_ep {"new_data_parallel_size": GPUS}',
+    resizes_by=("--enable-elastic-ep", "--elastic-ep-max-dp-size GPUS", "--data-parallel-backend ray"),
     most_redundant=rules.MOST_REDUNDANT,
     resizes_source=(
         "its wheel of 0.33.0: v1/engine/core_client.py:1921, v1/engine/utils.py:942-1062, "

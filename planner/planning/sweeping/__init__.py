@@ -7,6 +7,7 @@ from planner.model import ModelSpec, find_model
 from planner.plan import Plan
 from planner.planning.answer import answer
 from planner.planning.lookup import find_load, find_topology, model_notes
+from planner.planning.sweeping.finalists import placed_anew
 from planner.planning.sweeping.points import layouts_of, machine_name, question
 from planner.planning.sweeping.pricing import Job, priced
 from planner.planning.sweeping.ranking import Ranked, Standing, once, ranked
@@ -72,6 +73,11 @@ def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
         phase: ranked([row for row in rows if row.point.phase == phase], asked.tpot_seconds)
         for phase in asked.phases
     }
+    if base.budget_seconds is not None:
+        each = base.budget_seconds / len(phases)
+        for phase, ranking in phases.items():
+            again = placed_anew(ranking, layouts, base, each, progress)
+            phases[phase] = ranked(again, asked.tpot_seconds)
     held_out = load.windows > 1 and base.held_out > 0
     told = (*notes, *load.notes, *model_notes(model))
     named = asked.base.model if isinstance(asked.base.model, str) else model.name

@@ -58,6 +58,7 @@ def question(base: PlanRequest, point: Point, group: Topology) -> PlanRequest:
         ep=None,
         engine=point.engine,
         method=METHOD,
+        budget_seconds=None,
         phase=point.phase,
         tokens_per_rank=point.tokens_per_rank,
         transport=point.transport,

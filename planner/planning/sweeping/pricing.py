@@ -3,25 +3,21 @@
 from dataclasses import dataclass, replace
 
 from planner.base import Infeasible
-from planner.cost import CurvePoint, cost, ledger
-from planner.engines import default_placement
+from planner.cost import CurvePoint, ledger
 from planner.load import LoadProfile
-from planner.placement import Placement
 from planner.planning.answer import ResolvedRequest, resolve
-from planner.planning.groups import with_full_fabric, with_nics_at
 from planner.planning.redundancy import curve_point, redundant_curve
 from planner.planning.request import PlanRequest
-from planner.planning.solving import quick_placement
+from planner.planning.sweeping.placed import SEARCH, Placed
 from planner.planning.sweeping.points import Layout, question
-from planner.planning.sweeping.request import AUTO, FEWEST, METHOD, Point
+from planner.planning.sweeping.request import AUTO, FEWEST, Point
 from planner.planning.sweeping.row import Figures, Row
-from planner.planning.sweeping.services import follows_a_plan, services
+from planner.planning.sweeping.services import services
 from planner.planning.whole import Step, step_of
 from planner.problem import Problem
-from planner.solvers import Search, Workforce, in_expectation
+from planner.solvers import Search
 from planner.topology import Topology
 
-SEARCH = Search(METHOD, workforce=Workforce(1))  # points share out the processes, not layers
 MOST_REDUNDANT_POINTS = 6  # of the curve over R, each of which is placed anew
 
 
@@ -31,11 +27,12 @@ class Job:
 
     base: PlanRequest
     layout: Layout
+    search: Search = SEARCH
 
 
 def priced(job: Job) -> list[Row]:
     """The rows of a layout's points, in their order."""
-    groups = [_Group(group) for group in job.layout.groups]
+    groups = [Placed(group, job.search) for group in job.layout.groups]
     rows = []
     for point in job.layout.points:
         found = [_row(job.base, point, group) for group in groups]
@@ -45,32 +42,7 @@ def priced(job: Job) -> list[Row]:
     return rows
 
 
-class _Group:
-    """The machine of one group, as it is and changed; and what was placed on it."""
-
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
-        fabric = topology.fabric
-        leaves = topology.node_count > 1
-        thin = leaves and max(fabric.oversubscription, fabric.pod_oversubscription) > 1
-        self.nics_halved = with_nics_at(topology, 0.5) if leaves else None
-        self.full_fabric = with_full_fabric(topology) if thin else None
-        self._placed: dict[tuple[int, str, str | None], Placement] = {}
-
-    def placement(self, problem: Problem, engine: str | None) -> Placement:
-        """A fast method looks at load, slots and rule alone: points that share these share a placement.
-
-        The engine's default placement where it would serve no other.
-        """
-        key = (problem.redundant, problem.replica_rule, engine)
-        if key not in self._placed:
-            own = engine is not None and not follows_a_plan(engine, problem.model)
-            default = default_placement(engine, problem)
-            self._placed[key] = default if own else quick_placement(problem, SEARCH, engine)
-        return self._placed[key]
-
-
-def _row(base: PlanRequest, point: Point, group: _Group) -> Row:
+def _row(base: PlanRequest, point: Point, group: Placed) -> Row:
     try:
         asked = resolve(question(base, point, group.topology))
         problem = asked.problem_of(_redundant(asked, point, group))
@@ -79,7 +51,7 @@ def _row(base: PlanRequest, point: Point, group: _Group) -> Row:
     return Row(point, _figures(problem, point, group, asked.held_out_load))
 
 
-def _redundant(asked: ResolvedRequest, point: Point, group: _Group) -> int:
+def _redundant(asked: ResolvedRequest, point: Point, group: Placed) -> int:
     """Chosen as `solve` does, but on the sum of the fitted load: windows would take most of a sweep."""
     if isinstance(point.redundant, int):
         return point.redundant
@@ -88,8 +60,7 @@ def _redundant(asked: ResolvedRequest, point: Point, group: _Group) -> int:
     assert point.redundant == AUTO
 
     def price(problem: Problem) -> CurvePoint:
-        searched = in_expectation(problem)
-        fitted = cost(searched, group.placement(problem, point.engine))
+        fitted = group.fitted(problem, point.engine)
         return curve_point(problem, fitted, fitted.layer_seconds_L)
 
     gpus, most = asked.topology.gpu_count, MOST_REDUNDANT_POINTS
@@ -99,9 +70,9 @@ def _redundant(asked: ResolvedRequest, point: Point, group: _Group) -> int:
     return curve.redundant
 
 
-def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfile | None) -> Figures:
+def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfile | None) -> Figures:
     placement = group.placement(problem, point.engine)
-    priced = cost(problem, placement, held_out)
+    priced = group.judged(problem, point.engine, held_out)
     step = step_of(problem, priced, point.engine)
     memory = ledger(problem, point.engine)
 
@@ -109,7 +80,8 @@ def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfil
         if machine is None:
             return None
         changed = replace(problem, topology=machine)
-        return step_of(changed, cost(changed, placement, held_out), point.engine).tokens_per_s_per_gpu
+        there = group.judged(problem, point.engine, held_out, machine)
+        return step_of(changed, there, point.engine).tokens_per_s_per_gpu
 
     return Figures(
         redundant=problem.redundant,
@@ -126,6 +98,7 @@ def _figures(problem: Problem, point: Point, group: _Group, held_out: LoadProfil
         full_fabric=tokens_on(group.full_fabric),
         survives=int(placement.replicas_LE(problem.model.experts).min()) - 1,
         services=services(problem, point.engine),
+        method=group.search.method,
     )
 
 

@@ -38,6 +38,7 @@ class Figures:
     full_fabric: float | None
     survives: int  # GPUs of a group that may be lost, whichever, with every expert still there
     services: tuple[Service, ...]
+    method: str  # by which experts were placed
 
     @property
     def tokens_per_s_per_gpu(self) -> float:

@@ -17,8 +17,8 @@ def test_what_engines_do_is_said_with_what_was_read() -> None:
         assert found.resizes_source
         assert bool(found.replaces_by) == found.replaces
         assert bool(found.request) == bool(found.resizes_by) == (found.grows or found.shrinks)
-    assert elastic_of("sglang").request.format(gpus=24) == 'POST /scale_elastic_ep {"new_ep_size": 24}'
-    assert elastic_of("vllm").request.format(gpus=8) == 'POST /scale_elastic_ep {"new_data_parallel_size": 8}'
+    assert elastic_of("sglang").request == 'POST /scale_elastic_ep {"new_ep_size": GPUS}'
+    assert elastic_of("vllm").request == 'POST /scale_elastic_ep {"new_data_parallel_size": GPUS}'
     assert elastic_of("lmdeploy") == FIXED
 
 

@@ -161,3 +161,21 @@ def test_the_plan_of_the_answer_is_of_the_first_row(found: Sweep) -> None:
 def test_an_ep_size_that_divides_no_machine_is_refused_with_those_that_do() -> None:
     with pytest.raises(BadInput, match=r"--ep 3: .*1, 2, 4"):
         sweep(replace(ASKED, ep=(2, 3)))
+
+
+def test_a_budget_places_the_best_rows_by_the_whole_portfolio() -> None:
+    """Three of a phase at most; their figures are those of `solve` with the same method, and rank anew."""
+    base = replace(ASKED.base, budget_seconds=120.0)
+    found_again = sweep(replace(ASKED, base=base, engines=(None,), phases=("decode",), redundant=(0, 8)))
+    methods = [one.row.figures.method for one in found_again.phases["decode"] if one.row.figures]
+    assert methods.count("auto") == 3
+    first = found_again.phases["decode"][0].row
+    assert first.figures is not None
+    if first.figures.method == "auto":
+        point = first.point
+        asked = PlanRequest(
+            "mixtral", MACHINE, ep=point.ep, redundant=first.figures.redundant, tokens_per_rank=16
+        )
+        held_out = answer(replace(asked, workers=1)).held_out
+        assert held_out is not None
+        assert first.figures.max_over_mean == held_out.max_over_mean

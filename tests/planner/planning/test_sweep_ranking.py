@@ -35,6 +35,7 @@ def row(seconds: float | None, *, serves: bool = True, error: float | None = Non
         full_fabric=None,
         survives=0,
         services=(Service("lab", serves, own=False, why="" if serves else "cannot"),),
+        method="refine",
     )
     return SweepRow(point, figures)
 

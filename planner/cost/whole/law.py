@@ -1,0 +1,93 @@
+"""The calibrated law: how much of each term a step takes, and how far it was off on steps it had not seen.
+
+Coefficients are in planner/data/whole_step.yaml, made by `moeplan bench --study whole-step`. A GPU, engine
+or weight dtype that is not among them gets those of all together.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from planner.base import data_file, read_yaml
+
+Factors = Mapping[str, Mapping[str, Mapping[str, float]]]  # kind of factor, its value, term
+GEMMS = ("dense", "shared", "head")  # share a coefficient: the rows do not tell them apart
+
+
+@dataclass(frozen=True)
+class Law:
+    """seconds = sum over terms of base * what its factors make of it * term. Nothing is negative."""
+
+    base: Mapping[str, float]
+    factors: Factors
+
+    def coefficients(self, values: Mapping[str, str | None]) -> dict[str, float]:
+        """Of each term, for these values of the factors, like {"gpu": "H100-SXM-80GB"}."""
+        found = dict(self.base)
+        for kind, value in values.items():
+            for term, times in self.factors.get(kind, {}).get(value or "", {}).items():
+                found[term] *= times
+        return found
+
+    def seconds(self, terms: Mapping[str, float], values: Mapping[str, str | None]) -> dict[str, float]:
+        """Seconds of each term."""
+        found = self.coefficients(values)
+        return {term: found[column(term)] * raw for term, raw in terms.items()}
+
+
+def column(term: str) -> str:
+    """The coefficient that a term has.
+
+    >>> column("shared"), column("cache")
+    ('gemms', 'cache')
+    """
+    return "gemms" if term in GEMMS else term
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How far predictions were off on steps that the law was not fitted to; shares of what was measured."""
+
+    rows: int
+    mean_error: float
+    median_error: float
+
+    def text(self, of: str) -> str:
+        return (
+            f"{of}: {self.mean_error:.0%} mean error, {self.median_error:.0%} median, "
+            f"on {self.rows} measured steps that were held out"
+        )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Both laws, and their errors by GPU model."""
+
+    tpot: Law
+    ttft: Law
+    tpot_errors: Mapping[str, Judged]
+    ttft_errors: Mapping[str, Judged]
+    unseen_model: Judged  # leaving a model out of the fit entirely
+    unseen_gpu: Judged
+    architectures: Collection[str]  # of the models among the rows
+    source: str
+
+
+@lru_cache(maxsize=1)
+def calibration() -> Calibration:
+    """What ships with moeplan."""
+    return calibration_from_dict(read_yaml(data_file("whole_step.yaml")))
+
+
+def calibration_from_dict(value: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        tpot=Law(**value["tpot"]["law"]),
+        ttft=Law(**value["ttft"]["law"]),
+        tpot_errors={gpu: Judged(**one) for gpu, one in value["tpot"]["held_out"].items()},
+        ttft_errors={gpu: Judged(**one) for gpu, one in value["ttft"]["held_out"].items()},
+        unseen_model=Judged(**value["tpot"]["model_left_out"]),
+        unseen_gpu=Judged(**value["tpot"]["gpu_left_out"]),
+        architectures=tuple(value["architectures"]),
+        source=value["source"],
+    )
