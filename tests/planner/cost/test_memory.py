@@ -1,6 +1,7 @@
 """The ledger of a GPU's memory: what is exact, read or assumed, and what a request takes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_the_rest_of_a_model_without_a_body_is_by_rule_of_thumb() -> None:
     assert thumb.kv_token_bytes > known.kv_token_bytes  # heads by eight; MLA keeps less
 
 
-def with_workload(problem: Problem, **changes: int | str) -> Problem:
+def with_workload(problem: Problem, **changes: Any) -> Problem:
     return replace(problem, workload=replace(problem.workload, **changes))
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 import pytest
 
@@ -37,11 +38,11 @@ def topology(name: str) -> Topology:
 
 
 def posed(
-    model: str, machine_name: str, phase: str = "decode", redundant: int | None = None, **step: int
+    model: str, machine_name: str, phase: str = "decode", redundant: int | None = None, **step: Any
 ) -> Case:
     spec, found = find_model(model), topology(machine_name)
     least = -spec.experts % found.gpu_count
-    workload = Workload(**{"tokens_per_rank": TOKENS[phase], "phase": phase, **step})  # type: ignore[arg-type]
+    workload = Workload(TOKENS[phase], phase, **step)
     return pose_case(spec, found, workload, least if redundant is None else redundant)
 
 
@@ -123,7 +124,7 @@ def test_a_smaller_release_is_named_where_the_catalogue_has_one() -> None:
     assert "--model zai-org/GLM-5-FP8" in too_little(posed("zai-org/GLM-5", "hgx-h200:2"), None)
 
 
-def resolver(floor_bytes: float, **limits: bool) -> Callable[[int], Problem]:
+def resolver(floor_bytes: float, **limits: Any) -> Callable[[int], Problem]:
     """Within memory, on 8 GPUs."""
 
     def problem_of(redundant: int) -> Problem:
