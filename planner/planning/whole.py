@@ -6,8 +6,7 @@ The one place that knows how much of a step is priced.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.bounds import PARTS
-from planner.cost import Cost
+from planner.cost import Cost, whole_step
 from planner.problem import Problem
 
 
@@ -26,8 +25,6 @@ class Step:
 
 
 def step_of(problem: Problem, cost: Cost, engine: str | None) -> Step:
-    """The step of the judged cost of a placement."""
-    del engine
-    seconds = {part: float(getattr(cost, f"{part}_seconds_L").sum()) for part in PARTS}
-    tokens = problem.workload.tokens_per_rank / sum(seconds.values())
-    return Step(seconds, tokens, None, "MoE layers alone")
+    """The step of the judged cost of a placement: all of it, as far as it is predicted."""
+    found = whole_step(problem, cost, engine)
+    return Step(found.seconds, found.tokens_per_s_per_gpu, found.error_share, found.error)

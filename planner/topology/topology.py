@@ -136,15 +136,18 @@ class Topology:
 
     def peak_flops_per_s_G(self, dtype: str) -> Floats:
         """Dense peak of each GPU for `dtype`, or for the next wider type that it has."""
-        models, model_G = self._models
-        return np.array([model.peak_flops_per_s(dtype) for model in models])[model_G]
+        return np.array([model.peak_flops_per_s(dtype) for model in self.models])[self.model_G]
 
     @cached_property
-    def _models(self) -> tuple[tuple[GpuModel, ...], Ints]:
-        """The GPU models there are, and which of them each GPU is of."""
-        models = {gpu.model.name: gpu.model for gpu in self.gpus}
-        number = {name: number for number, name in enumerate(models)}
-        return tuple(models.values()), _fixed(np.array([number[gpu.model.name] for gpu in self.gpus]))
+    def models(self) -> tuple[GpuModel, ...]:
+        """The GPU models there are, in rank order."""
+        return tuple({gpu.model.name: gpu.model for gpu in self.gpus}.values())
+
+    @cached_property
+    def model_G(self) -> Ints:
+        """Which of `models` each GPU is of."""
+        number = {model.name: number for number, model in enumerate(self.models)}
+        return _fixed(np.array([number[gpu.model.name] for gpu in self.gpus]))
 
     def route(self, i: int, j: int) -> tuple[int, ...]:
         """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j.
@@ -181,16 +184,16 @@ class Topology:
         return (*range(1, sizes[0] + 1), *whole)
 
     def without(self, lost: Collection[int]) -> "Topology":
-        """The machine that is left when these GPUs are lost, ranks closed up.
+        """The machine that is left when these GPUs are lost, ranks closed up, devices of hosts remembered.
 
         A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several
         share a leaf or an NVLink domain, one of them may end up under the switch before.
         """
         kept_by_node: list[Node] = []
         for start, node in by_first_rank(self.nodes):
-            kept = [gpu for gpu in range(len(node.gpus)) if start + gpu not in lost]
-            if kept:
-                kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
+            gone = [gpu for gpu in range(len(node.gpus)) if start + gpu in lost]
+            if len(gone) < len(node.gpus):
+                kept_by_node.append(node.without(gone) if gone else node)
         if not kept_by_node:
             raise BadInput(
                 f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.engines.common import attention
-from planner.engines.common.capability import capability, gpu_names
+from planner.engines.common.capability import capability
 from planner.engines.common.command import Endpoint
 from planner.engines.common.layout import uneven_nodes
 from planner.engines.common.verdict import DECODE, MIXED, Finding
@@ -15,6 +15,7 @@ from planner.engines.trtllm.launch import Launch
 from planner.engines.trtllm.releases import BLACKWELL_FP8, PAIR, TITLE, why_no_map
 from planner.model import ModelSpec
 from planner.problem import Violation
+from planner.topology import gpu_names
 
 NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
 Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
@@ -55,6 +56,9 @@ def _refusals(launch: Launch) -> Iterator[Said]:
     problem, release = launch.problem, launch.release
     for limit in uneven_nodes(problem.topology, "TensorRT-LLM takes rank // gpus_per_node for the node"):
         yield _refused(limit.rule, limit.text, "mapping.py, read")
+    if problem.topology.node_count > 1 and any(node.devices for node in problem.topology.nodes):
+        text = "TensorRT-LLM's ranks of several hosts take each host's first GPUs: take whole nodes, or one"
+        yield _refused("devices", text, "mapping.py, rank % gpus_per_node, read")
     for limit in map_limits(problem.model, problem.slots, problem.gpus):
         yield _refused(limit.rule, limit.text, "moeLoadBalanceKernels.cu, read")
     whole = "TensorRT-LLM's attention is data parallel over all ranks or none, and a map wants all"
