@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.cost import whole_step
 from planner.load import LoadProfile, uniform_load
 from planner.model import find_model
 from planner.plan import Plan
 from planner.planning import PlanRequest, answer
 from planner.planning.narrower import Narrower
-from planner.planning.whole import step_of
 from planner.problem import Survival
 
 WIDE = PlanRequest("olmoe", topology="hgx-h100:2", redundant=0, method="linear", workers=1)
@@ -21,7 +21,7 @@ def line(plan: Plan) -> str:
 
 
 def tokens(plan: Plan) -> float:
-    return step_of(plan.problem, plan.held_out or plan.fitted, plan.origin.engine).tokens_per_s_per_gpu
+    return whole_step(plan.problem, plan.held_out or plan.fitted, plan.origin.engine).tokens_per_s_per_gpu
 
 
 def test_a_narrower_layout_that_serves_more_is_named_with_what_it_gains() -> None:
