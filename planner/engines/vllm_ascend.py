@@ -96,7 +96,8 @@ def emit(
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, judge(problem).violations)
     notes += tuple(_notes(placement, problem))
-    commands = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
+    words = [_command(problem, model_path, node) for node in range(problem.topology.node_count)]
+    commands = script.on_devices(problem.topology, words, ACCELERATOR)
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} NPUs"
     launch = script.per_node(title, notes, problem.topology, commands)
     expert_map = map_text(rows_by_layer(placement), problem.model, problem.gpus)

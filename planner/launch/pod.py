@@ -34,6 +34,11 @@ def check_job(job: Job, launcher: str) -> None:
             f"the nodes hold {', '.join(map(str, counts))} GPUs; "
             "the pods of one set ask for one number; use --launcher slurm"
         )
+    if any(node.devices for node in job.topology.nodes):
+        raise BadInput(
+            f"--launcher {launcher}: pods ask for a number of GPUs and cannot leave one of a host out; "
+            "take it out of service there, or use --launcher shell or slurm"
+        )
     if job.per_gpu:
         raise BadInput(
             f"{job.engine} starts its ranks of several nodes by MPI, which pods do not; use --launcher slurm"

@@ -24,8 +24,17 @@ def write(job: Job) -> Launch:
             "the plan names no hosts: Slurm chooses them, in its own order; "
             "give --hosts to fix which host is which node of the plan"
         )
+    if _some_left_out(job):
+        notes.append(
+            "WARNING: GPUs are left out by their numbers on the hosts: ask for all GPUs of these nodes "
+            "(sbatch --gpus-per-node), for Slurm numbers those that it gives anew"
+        )
     files = {SCRIPT: shell.script_text(job), BATCH: batch_text(job)}
     return Launch(files, BATCH, (*notes, *network_notes(job)))
+
+
+def _some_left_out(job: Job) -> bool:
+    return any(node.devices for node in job.topology.nodes)
 
 
 def batch_text(job: Job) -> str:
@@ -34,13 +43,14 @@ def batch_text(job: Job) -> str:
 
 def _head(job: Job) -> list[str]:
     counts = job.gpus_of_nodes
+    alike = len(set(counts)) == 1 and not _some_left_out(job)
     return [
         "#!/usr/bin/env bash",
         f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
         f"#SBATCH --job-name={'-'.join(filter(None, ('moeplan', job.label)))}",
         f"#SBATCH --nodes={job.nodes}",
         *([f"#SBATCH --nodelist={','.join(job.hosts)}"] if job.hosts else []),
-        *([f"#SBATCH --gpus-per-node={counts[0]}"] if len(set(counts)) == 1 else []),
+        *([f"#SBATCH --gpus-per-node={counts[0]}"] if alike else []),
         "#SBATCH --exclusive",
         "#SBATCH --output=moeplan-%j.log",
         "set -euo pipefail",

@@ -41,8 +41,7 @@ def diagnose(
 
 def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
     topology, now = machine.topology, machine.now
-    communication = float((now.dispatch_seconds_L + now.combine_seconds_L).sum())
-    compute = float(now.compute_seconds_L.sum())
+    communication, compute = machine.moving_seconds, machine.step.seconds["compute"]
     if topology.domain_count > 1 and communication > SLOW_DISPATCH * compute:
         seconds = f"{human_seconds(communication)} against {human_seconds(compute)} a step"
         yield Fault(
@@ -56,7 +55,8 @@ def _leaves_domain(machine: MachineCost) -> Iterator[Fault]:
 
 
 def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
-    fabric = machine.topology.fabric
+    """By what is stated; where less was measured that is a finding of its own."""
+    fabric = machine.topology.fabric.as_stated
     for tier, factor, mended in (
         ("leaf", fabric.oversubscription, replace(fabric, oversubscription=1.0)),
         ("pod", fabric.pod_oversubscription, replace(fabric, pod_oversubscription=1.0)),
@@ -64,7 +64,7 @@ def _oversubscribed(machine: MachineCost) -> Iterator[Fault]:
         if factor > 1:
             where = f"network ({fabric.evidence.kind})"
             what = f"the {tier} uplinks carry 1/{factor:g} of what its hosts can send"
-            cost = machine.loss(fabric=mended)
+            cost = machine.loss(fabric=mended, now=fabric)
             remedy = f"place the job under one {tier}"
             yield Fault("oversubscribed", where, what, cost.text, remedy, cost.lost_seconds)
 

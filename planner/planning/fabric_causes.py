@@ -60,7 +60,7 @@ def _through_host(signs: Signs) -> Ranked:
 
 def _uplinks_worse(signs: Signs) -> Ranked:
     """NICs that stay far below even what such uplinks leave them have a fault of their own."""
-    stated = signs.topology.fabric.oversubscription
+    stated = signs.fabric.oversubscription
     if signs.share <= HALF[1] and signs.share / stated <= NO_RDMA_SHARE:
         yield 0, RDMA
     ratio = f"{stated / signs.share:.2g}"

@@ -10,7 +10,7 @@ from planner.topology import ABOVE, Topology, unstated
 
 def sentence(verdict: FabricVerdict) -> str:
     """The answer, in one line: what it costs, and the largest part of that."""
-    step = f"a {verdict.phase} step of {verdict.model.rpartition('/')[2]} (expert layers)"
+    step = f"a {verdict.phase} step of {verdict.model.rpartition('/')[2]}"
     share, worst = _percent(verdict.whole.share), verdict.worst
     if worst is None and verdict.domains == 1:
         return f"Not measured. One NVLink domain: {step} crosses no network."

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.topology import Comparison, Node, Topology, as_stated
+from planner.topology import Comparison, Fabric, Node, Topology, as_stated
 
 NO_RDMA_SHARE = 0.15  # below it neither uplinks nor ports explain a NIC's rate: 8:1 leaves 10 to 13 %
 SOCKET_BYTES_PER_S = 6.5e9  # TCP sockets carry 1 to 6 GB/s, whatever the card
@@ -51,6 +51,11 @@ class Signs:
         return self.topology.nodes[0]
 
     @property
+    def fabric(self) -> Fabric:
+        """As stated."""
+        return self.topology.fabric.as_stated
+
+    @property
     def nics_a_gpu(self) -> float:
         """0.5 where two GPUs share one."""
         return self.seen.nics / self.seen.gpus
@@ -58,8 +63,7 @@ class Signs:
     @cached_property
     def crossing(self) -> float | None:
         """The part of NIC traffic that goes over uplinks; None where the switches are not known."""
-        fabric = self.topology.fabric
-        if fabric.kind == "none":
+        if self.fabric.kind == "none":
             return None
         machine, run = as_stated(self.topology), self.seen.run
         gpus = machine.gpu_count

@@ -18,7 +18,7 @@ from planner.topology import (
     with_share,
 )
 
-GOOD_ENOUGH = 0.05  # of a step: less than predictions are off by, and than runs of one benchmark differ
+GOOD_ENOUGH = 0.05  # of a step: what predictions are off by where they are judged best
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class FabricVerdict:
     by_design: tuple[Fault, ...]
     whole: Mended
     moving_share: float  # dispatch and combine, of the step
+    error: str  # of the predicted seconds, on this GPU
     domains: int
 
     @property
@@ -114,15 +115,14 @@ def judge_fabric(
         for one in seen
     )
     fabric = replace(before.fabric, oversubscription=1.0, pod_oversubscription=1.0)
-    now = machine.now
-    moving = float((now.dispatch_seconds_L + now.combine_seconds_L).sum()) / now.total_seconds
     return FabricVerdict(
         machine.model.name,
         machine.workload.phase,
         readings,
         tuple(by_design),
         machine.loss(best, fabric),
-        moving,
+        machine.moving_seconds / machine.step.total_seconds,
+        machine.step.error,
         before.domain_count,
     )
 
@@ -130,7 +130,7 @@ def judge_fabric(
 def _loss(machine: MachineCost, before: Topology, tier: str) -> Mended:
     """What the step loses against the stated rate of that tier."""
     if tier in ("leaf", "spine"):
-        return machine.loss(fabric=before.fabric)
+        return machine.loss(fabric=before.fabric.as_stated)
     return machine.loss(as_stated(machine.topology, (tier,)).nodes)
 
 

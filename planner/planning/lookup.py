@@ -9,7 +9,7 @@ from planner.maps import read_slot_map
 from planner.model import ModelSpec
 from planner.planning.request import PlanRequest
 from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
-from planner.topology import Topology, read_topology
+from planner.topology import Topology, kept_comparisons, read_topology
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
@@ -22,6 +22,11 @@ def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[T
     if not text:
         assumed = f"the preset {DEFAULT_TOPOLOGY} was assumed, one node of {topology.gpu_count} GPUs"
         notes = (f"no topology given: {assumed}",)
+    notes += tuple(
+        f"planned with what was measured: {one.text}; moeplan topology check says why and what it costs"
+        for one in kept_comparisons(topology)
+        if one.departs
+    )
     if ep is None or ep == topology.gpu_count:
         return topology, notes
     first, sizes = len(topology.nodes[0].gpus), topology.ep_sizes()

@@ -1,7 +1,7 @@
 """A machine, what a step costs on it, and what it would cost with a fault mended.
 
-A cost is a prediction for an even load and the plain placement: the step as it is, over the step with that
-one fault mended. So it says what the machine costs, apart from any plan.
+A cost is a prediction of the whole step for an even load and the plain placement: the step as it is, over the
+step with that one fault mended. So it says what the machine costs, apart from any plan.
 """
 
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.base import human_seconds
-from planner.cost import Cost, Routing, cost, message_bytes, messages_GG
+from planner.cost import Cost, Routing, WholeStep, cost, message_bytes, messages_GG, whole_step
 from planner.load import uniform_load
 from planner.model import ModelSpec
 from planner.problem import Problem, Workload, check_slots
@@ -67,11 +67,13 @@ class MachineCost:
 
     def __init__(self, topology: Topology, model: ModelSpec, workload: Workload) -> None:
         self.topology, self.model, self.workload = topology, model, workload
-        self.now = self.step(topology)
+        self.now, self.step = self._step(topology)
 
-    def step(self, topology: Topology) -> Cost:
+    def _step(self, topology: Topology) -> tuple[Cost, WholeStep]:
+        """Of the layers with experts, and whole."""
         problem = self.problem(topology)
-        return cost(problem, find_method("linear")(problem))
+        layers = cost(problem, find_method("linear")(problem))
+        return layers, whole_step(problem, layers, None)
 
     def problem(self, topology: Topology) -> Problem:
         redundant = -self.model.experts % topology.gpu_count
@@ -82,11 +84,26 @@ class MachineCost:
         """What the machine loses against one with `mended` in the place of that node."""
         return self.loss(tuple(mended if other is node else other for other in self.topology.nodes))
 
-    def loss(self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None) -> Mended:
-        """What the machine loses against one with these nodes or that fabric."""
+    def loss(
+        self, nodes: tuple[Node, ...] | None = None, fabric: Fabric | None = None, now: Fabric | None = None
+    ) -> Mended:
+        """What the machine loses against one with these nodes or that fabric.
+
+        `now` is its fabric where another than its own is meant.
+        """
+        mended = self._seconds(nodes, fabric)
+        return Mended(self._seconds(None, now), mended)
+
+    def _seconds(self, nodes: tuple[Node, ...] | None, fabric: Fabric | None) -> float:
         nodes, fabric = nodes or self.topology.nodes, fabric or self.topology.fabric
-        mended = self.step(replace(self.topology, nodes=nodes, fabric=fabric))
-        return Mended(self.now.total_seconds, mended.total_seconds)
+        if nodes == self.topology.nodes and fabric == self.topology.fabric:
+            return self.step.total_seconds
+        return self._step(replace(self.topology, nodes=nodes, fabric=fabric))[1].total_seconds
+
+    @property
+    def moving_seconds(self) -> float:
+        """Dispatch and combine of the step."""
+        return self.step.seconds["dispatch"] + self.step.seconds["combine"]
 
     def peer_bytes(self) -> float:
         """Bytes that a GPU's dispatch sends to each GPU that it sends anything, on average over those."""

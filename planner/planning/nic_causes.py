@@ -53,7 +53,7 @@ def _rdma(signs: Signs) -> Ranked:
 def _uplinks(signs: Signs) -> Ranked:
     """An uplink of N:1 holds the NICs below it to 1/N where all of their traffic leaves the leaf."""
     crossing = 1.0 if signs.crossing is None else signs.crossing
-    told = signs.topology.fabric.evidence.kind in ("read", "imported")
+    told = signs.fabric.evidence.kind in ("read", "imported")
     for ratio in OVERSUBSCRIPTIONS:
         if crossing and REACHED["nic"] <= signs.share * ratio * crossing < ABOVE:
             yield (
@@ -72,7 +72,7 @@ def _cross_rail(signs: Signs) -> Ranked:
     if run is not None and run.scope == "rail":
         return
     alone_well = signs.rails is not None and signs.rails >= REACHED["nic"]
-    if alone_well or signs.topology.fabric.kind == "rail":
+    if alone_well or signs.fabric.kind == "rail":
         split = f"NCCL_TESTS_SPLIT='MOD {len(signs.node.gpus)}' {ALL_TO_ALL}"
         yield (
             (0 if alone_well else 2),

@@ -16,13 +16,14 @@ def check_report(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> RenderableT
     """The verdict, then a table of findings."""
     lines = verdict_lines(diagnosis.verdict)
     told = [f"Note: {note}" for note in notes]
-    return Group(Text("\n".join([*lines, *told])), findings_table(diagnosis.faults))
+    seconds = f"Seconds are predicted; {diagnosis.verdict.error}"
+    return Group(Text("\n".join([*lines, *told])), findings_table(diagnosis.faults), Text(seconds))
 
 
 def verdict_lines(verdict: FabricVerdict) -> list[str]:
     """The answer; then, where something departs, what else it may be, how to tell, what to do."""
     lines, worst = [sentence(verdict)], verdict.worst
-    if verdict.design is not None:
+    if verdict.design is not None and verdict.whole.share >= GOOD_ENOUGH:
         lines += [f"To do: {verdict.design.remedy}"]
     if worst is None:
         how = "run nccl-tests' alltoall_perf, then: moeplan topology check MACHINE alltoall.log"
@@ -71,6 +72,7 @@ def check_to_dict(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> dict[str, 
             "cost_share": verdict.whole.share,
             "cost_seconds": verdict.whole.lost_seconds,
             "step_seconds": verdict.whole.seconds,
+            "step_seconds_error": verdict.error,
             "by_design": verdict.design and verdict.design.what,
             "dispatch_and_combine_share": verdict.moving_share,
             "readings": [_reading(one) for one in verdict.readings],

@@ -17,6 +17,7 @@
           inter_socket: RATE
         nics: [{gpus: [[0], [1], ...], rails: [0, 1, ...], rate: RATE, names: [...], socket: 0}]
         speed: 0.9                  # optional: compute beside others of the model, or a list of one a GPU
+        devices: [0, 1, 3]          # optional: the driver's numbers of the GPUs, where the host has more
         faults: [a sentence, ...]   # optional: what was found wrong with them
     fabric:
       {kind: rail, nodes_per_leaf: 32, oversubscription: 1, nvlink_domain_nodes: 1,
@@ -46,6 +47,7 @@ _OF_NODE: dict[str, type | tuple[type, ...]] = {
     "pcie": dict,
     "nics": list,
     "speed": (*_NUMBER, list),
+    "devices": list,
     "faults": list,
 }
 
@@ -101,7 +103,8 @@ def _node(entry: dict[str, Any], own: dict[str, GpuModel], where: str) -> Node:
     faults = tuple(map(str, entry.get("faults", [])))
     try:
         speeds = _speeds(entry.get("speed", []), len(gpus), where)
-        return Node(gpus, nvlink, pcie, tuple(nics), faults=faults, speeds=speeds)
+        devices = _devices(entry.get("devices", []), where)
+        return Node(gpus, nvlink, pcie, tuple(nics), faults=faults, speeds=speeds, devices=devices)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
 
@@ -116,6 +119,13 @@ def _speeds(entry: Any, count: int, where: str) -> tuple[float, ...]:
     return () if nominal else tuple(map(float, speeds))
 
 
+def _devices(entry: list[Any], where: str) -> tuple[int, ...]:
+    odd = next((number for number in entry if type(number) is not int), None)
+    if odd is not None:
+        raise BadInput(f"{where}: devices: {odd!r} is not a whole number")
+    return tuple(entry)
+
+
 def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, ...]:
     if isinstance(entry, dict):
         check_keys(entry, f"{where}: gpus", {"model": str, "count": int})
@@ -128,9 +138,12 @@ def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, .
 
 
 def _fabric(entry: Any, where: str) -> Fabric:
+    """With what was stated of it, where its uplinks were measured."""
     counts = dict.fromkeys(("nodes_per_leaf", "nvlink_domain_nodes", "nodes_per_pod"), int)
     ratios = dict.fromkeys(("oversubscription", "pod_oversubscription"), _NUMBER)
-    check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, {**counts, **ratios})
+    optional: dict[str, type | tuple[type, ...]] = {**counts, **ratios, "stated": dict}
+    check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, optional)
     figures = {key: entry[key] for key in counts if key in entry}
     figures |= {key: float(entry[key]) for key in ratios if key in entry}
-    return Fabric(entry["kind"], evidence_of(entry, where), **figures)
+    stated = _fabric(entry["stated"], f"{where}: stated") if "stated" in entry else None
+    return Fabric(entry["kind"], evidence_of(entry, where), stated=stated, **figures)

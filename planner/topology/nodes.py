@@ -38,6 +38,7 @@ class Node:
 
     `pcie` is None where it is not known. `faults` are sentences of whoever looked at it, for a person to
     read. `speeds` are of each GPU beside others of its model, 1.0 for nominal; empty where all are.
+    `devices` are the numbers that its driver gives the GPUs where the host has others too; else empty.
     """
 
     gpus: tuple[GpuModel, ...]
@@ -47,12 +48,14 @@ class Node:
     name: str = ""
     faults: tuple[str, ...] = ()
     speeds: tuple[float, ...] = ()
+    devices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"node '{self.name}'" if self.name else "node"
         if not 1 <= len(self.gpus) <= LARGEST_NODE_GPUS:
             raise BadInput(f"{where}: {len(self.gpus)} GPUs; a node has 1 to {LARGEST_NODE_GPUS}")
         self._check_speeds(where)
+        self._check_devices(where)
         if len(self.nics) > LARGEST_NODE_NICS:
             raise BadInput(f"{where}: {len(self.nics)} NICs; a node has at most {LARGEST_NODE_NICS}")
         self.nvlink.check(where, len(self.gpus))
@@ -79,6 +82,14 @@ class Node:
                     f"{where}: GPU {gpu} has the speed {speed}; "
                     f"it is a factor above 0 and at most {LARGEST_SPEED}, 1.0 for nominal"
                 )
+
+    def _check_devices(self, where: str) -> None:
+        rising = list(self.devices) == sorted(set(self.devices))
+        if self.devices and not (rising and len(self.devices) == len(self.gpus) and self.devices[0] >= 0):
+            raise BadInput(
+                f"{where}: its {len(self.gpus)} GPUs are the devices {listed(self.devices)}; "
+                "give a rising number from 0 on for each GPU"
+            )
 
     @property
     def nic_pools(self) -> tuple[tuple[int, ...], ...]:
@@ -119,7 +130,14 @@ class Node:
             pcie=None if self.pcie is None else self.pcie.keep(new, new_nic),
             nics=tuple(self._kept_nic(self.nics[nic], new) for nic in kept_nics),
             speeds=tuple(self.speeds[gpu] for gpu in new) if self.speeds else (),
+            devices=tuple(self.devices[gpu] for gpu in new) if self.devices else (),
         )
+
+    def without(self, lost: Container[int]) -> "Node":
+        """The node without these of its GPUs, with the numbers that the others have on the host."""
+        kept = [gpu for gpu in range(len(self.gpus)) if gpu not in lost]
+        left = self.keep(kept)
+        return left if left.devices else replace(left, devices=tuple(kept))
 
     def _kept_nic(self, nic: Nic, new: dict[int, int]) -> Nic:
         return replace(nic, gpus=renumbered(nic.gpus, new), socket=self._socket_of(nic, new))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from planner.base import Evidence, Rate
 from planner.topology.nodes import Node
@@ -10,16 +9,18 @@ from planner.topology.nvlink import NvLink
 from planner.topology.pcie import Pcie
 from planner.topology.topology import Topology
 
+EVERY_TIER = ("nvlink", "pcie", "host", "nic", "leaf", "spine")
 Change = Callable[[Rate], Rate]
-_RATIOS = {"leaf": "oversubscription", "spine": "pod_oversubscription"}
 
 
-def as_stated(topology: Topology, tiers: Collection[str] = ("nic", "nvlink", "pcie", "host")) -> Topology:
+def as_stated(topology: Topology, tiers: Collection[str] = EVERY_TIER) -> Topology:
     """The machine as line rates, presets and sources say these tiers are; itself where none was measured."""
 
     def stated(rate: Rate) -> Rate:
         return rate.as_stated
 
+    fabric = topology.fabric.as_stated if "leaf" in tiers else topology.fabric
+    topology = topology if fabric == topology.fabric else replace(topology, fabric=fabric)
     return _changed(topology, dict.fromkeys(tiers, stated))
 
 
@@ -28,10 +29,11 @@ def with_share(topology: Topology, tier: str, share: float, source: str) -> Topo
 
     Uplinks of leaves and spines have no rate of their own: they are oversubscribed by so much more.
     """
-    if tier in _RATIOS:
-        ratio = max(1.0, getattr(topology.fabric, _RATIOS[tier]) / share)
-        changes: dict[str, Any] = {_RATIOS[tier]: ratio, "evidence": Evidence("measured", source)}
-        return replace(topology, fabric=replace(topology.fabric, **changes))
+    stated = topology.fabric.as_stated
+    ratios = {"leaf": stated.oversubscription, "spine": stated.pod_oversubscription}
+    if tier in ratios:
+        fabric = topology.fabric.measured_as(tier, ratios[tier] / share, Evidence("measured", source))
+        return replace(topology, fabric=fabric)
 
     def measured(rate: Rate) -> Rate:
         return rate.measured_as(rate.as_stated.bytes_per_s * share, Evidence("measured", source))

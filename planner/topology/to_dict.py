@@ -43,6 +43,8 @@ def _node(node: Node, names: list[str]) -> dict[str, Any]:
         entry["nics"] = [_nics(list(group)) for _, group in groups]
     if node.speeds:
         entry["speed"] = node.speeds[0] if len(set(node.speeds)) == 1 else list(node.speeds)
+    if node.devices:
+        entry["devices"] = list(node.devices)
     if node.faults:
         entry["faults"] = list(node.faults)
     return entry
@@ -102,6 +104,7 @@ def _fabric(fabric: Fabric) -> dict[str, Any]:
         "nodes_per_pod": fabric.nodes_per_pod,
         "pod_oversubscription": fabric.pod_oversubscription,
         **_evidence(fabric.evidence),
+        **({} if fabric.stated is None else {"stated": _fabric(fabric.stated)}),
     }
 
 

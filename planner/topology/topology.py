@@ -181,16 +181,16 @@ class Topology:
         return (*range(1, sizes[0] + 1), *whole)
 
     def without(self, lost: Collection[int]) -> "Topology":
-        """The machine that is left when these GPUs are lost, ranks closed up.
+        """The machine that is left when these GPUs are lost, ranks closed up, devices of hosts remembered.
 
         A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several
         share a leaf or an NVLink domain, one of them may end up under the switch before.
         """
         kept_by_node: list[Node] = []
         for start, node in by_first_rank(self.nodes):
-            kept = [gpu for gpu in range(len(node.gpus)) if start + gpu not in lost]
-            if kept:
-                kept_by_node.append(node if len(kept) == len(node.gpus) else node.keep(kept))
+            gone = [gpu for gpu in range(len(node.gpus)) if start + gpu in lost]
+            if len(gone) < len(node.gpus):
+                kept_by_node.append(node.without(gone) if gone else node)
         if not kept_by_node:
             raise BadInput(
                 f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve"

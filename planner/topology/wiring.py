@@ -131,12 +131,12 @@ class _Wiring:
         below_spine: dict[int, list[Rate]] = {}
         for leaf, rates in sorted(self.leaf_nics.items()):
             name, spine = leaf_name(fabric, leaf), self.spine_of_leaf[leaf]
-            rate = _uplink(rates, fabric.oversubscription, fabric)
+            rate = _uplink(rates, fabric, "oversubscription")
             below_spine.setdefault(spine, []).append(rate)
             self.leaf_links[leaf] = self.resources.add_uplink(name, "leaf", rate, name, _spine_name(spine))
         for spine, rates in sorted(below_spine.items()):
             if spine >= 0:
-                name, rate = _spine_name(spine), _uplink(rates, fabric.pod_oversubscription, fabric)
+                name, rate = _spine_name(spine), _uplink(rates, fabric, "pod_oversubscription")
                 self.spine_links[spine] = self.resources.add_uplink(name, "spine", rate, name, "core")
 
     def routes(self) -> Routes:
@@ -168,6 +168,15 @@ def _spine_name(spine: int) -> str:
     return "spine" if spine < 0 else f"spine{spine}"
 
 
-def _uplink(rates: list[Rate], oversubscription: float, fabric: Fabric) -> Rate:
-    total = sum_rates(rates)
-    return Rate(total.bytes_per_s / oversubscription, weakest((total.evidence, fabric.evidence)))
+def _uplink(rates: list[Rate], fabric: Fabric, ratio: str) -> Rate:
+    """What the links below have together over that ratio; where that was measured, what was stated beside."""
+    total, measured, stated = sum_rates(rates), getattr(fabric, ratio), getattr(fabric.as_stated, ratio)
+    evidence = weakest((total.evidence, fabric.as_stated.evidence))
+    if measured == stated:
+        return Rate(total.bytes_per_s / stated, evidence)
+    line = weakest((total.as_stated.evidence, fabric.as_stated.evidence))
+    if line.kind == "measured":
+        return Rate(total.bytes_per_s / measured, fabric.evidence)
+    return Rate(
+        total.bytes_per_s / measured, fabric.evidence, Rate(total.as_stated.bytes_per_s / stated, line)
+    )

@@ -22,11 +22,6 @@ from probes.measure.placing import sent_GG
 
 CLEAR_MARGIN = 1.1  # the next tier must be that much faster, else the measurement may have waited for it
 ABOVE_LINE_RATE = 1.05  # what cannot be measured on the machine that the topology describes
-_TIERS = {
-    "host": "links between PCIe switches and sockets",
-    "leaf": "uplinks of the leaf switches",
-    "spine": "uplinks of the spines",
-}
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,8 +43,13 @@ def apply_measurement(topology: Topology, facts: MeasureFacts, date: str | None 
         resource, rate = topology.resources[index], float(load_R[index] * fitted.bytes_per_s)
         _check_line_rate(resource, rate, facts.source)
         measured[resource.name] = Rate(rate, evidence)
+    if tier in ("leaf", "spine"):
+        below = {"leaf": topology.fabric.oversubscription, "spine": topology.fabric.pod_oversubscription}
+        first = topology.resources[int(np.flatnonzero(chosen_R)[0])]
+        ratio = below[tier] * first.rate.bytes_per_s / measured[first.name].bytes_per_s
+        return replace(topology, fabric=topology.fabric.measured_as(tier, ratio, evidence))
     if tier not in ("nvlink", "pcie", "nic"):
-        waited = f"waited for the {_TIERS.get(tier, tier)}, for which no measured rate is kept"
+        waited = "waited for the links between PCIe switches and sockets, for which no measured rate is kept"
         raise BadInput(f"{facts.source}: {waited}; measure rails, or inside a domain")
     nodes = (measured_node(number, node, measured) for number, node in enumerate(topology.nodes))
     return replace(topology, nodes=tuple(nodes))

@@ -8,6 +8,11 @@ from planner.engines.common.layout import gpus_per_node
 from planner.topology import Topology
 
 quote = shlex.quote
+VISIBLE = {
+    "nvidia": "CUDA_VISIBLE_DEVICES",
+    "ascend": "ASCEND_RT_VISIBLE_DEVICES",
+    "hygon": "HIP_VISIBLE_DEVICES",
+}
 PLAN_DIR = '"$PLAN_DIR"'  # a bash word, as are all arguments here: the folder that launch.sh lies in
 
 
@@ -56,6 +61,18 @@ def per_node(
         "",
     ]
     return "\n".join(lines)
+
+
+def on_devices(
+    topology: Topology, commands: Sequence[Sequence[str]], accelerator: str = "nvidia"
+) -> list[list[str]]:
+    """The commands, one a node, with the variable that names a host's GPUs where not all of them serve."""
+    found = []
+    for node, words in zip(topology.nodes, commands, strict=True):
+        devices = f"{VISIBLE[accelerator]}={','.join(map(str, node.devices))}"
+        plain = list(words[1:]) if words[0] == "env" else list(words)
+        found.append(["env", devices, *plain] if node.devices else list(words))
+    return found
 
 
 def command_line(words: Sequence[str]) -> str:

@@ -78,6 +78,7 @@ def emission(
 ) -> Emission:
     """The files and launch.sh, of a command that each node starts once. `title`: the engine and release."""
     heading = f"{title}, {problem.model.name} on {problem.gpus} {DEVICES.get(accelerator, 'GPUs')}"
+    commands = script.on_devices(problem.topology, commands, accelerator)
     text = script.per_node(heading, notes, problem.topology, commands)
     started = tuple(node_command(words, accelerator=accelerator, endpoint=endpoint) for words in commands)
     return Emission({**files, "launch.sh": text}, text, notes, ignored, started)

@@ -118,7 +118,8 @@ def emit(
         notes += (f"WARNING: {ignored}; {without}",)
         files = {}
     notes += () if role == MIXED else (TRANSFER,)
-    commands = [node_words(launch, model_path, node) for node in range(problem.topology.node_count)]
+    words = [node_words(launch, model_path, node) for node in range(problem.topology.node_count)]
+    commands = script.on_devices(problem.topology, words)
     title = f"{TITLE} {version or release.version}, {problem.model.name} on {problem.gpus} GPUs"
     files["launch.sh"] = script.per_node(title, notes, problem.topology, commands)
     started = tuple(node_command(words, endpoint=Endpoint(port=PORT)) for words in commands)

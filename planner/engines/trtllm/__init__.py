@@ -113,6 +113,8 @@ def emit(
         )
     notes += tuple(_notes(launch))
     words = node_words(launch, model_path)
+    if problem.topology.node_count == 1:
+        (words,) = script.on_devices(problem.topology, [words])
     text = _script(launch, words, notes)
     files |= {OPTIONS_NAME: options_text(launch), "launch.sh": text}
     return Emission(files, text, notes, ignored, _commands(problem, words))

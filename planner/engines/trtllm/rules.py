@@ -55,6 +55,9 @@ def _refusals(launch: Launch) -> Iterator[Said]:
     problem, release = launch.problem, launch.release
     for limit in uneven_nodes(problem.topology, "TensorRT-LLM takes rank // gpus_per_node for the node"):
         yield _refused(limit.rule, limit.text, "mapping.py, read")
+    if problem.topology.node_count > 1 and any(node.devices for node in problem.topology.nodes):
+        text = "TensorRT-LLM's ranks of several hosts take each host's first GPUs: take whole nodes, or one"
+        yield _refused("devices", text, "mapping.py, rank % gpus_per_node, read")
     for limit in map_limits(problem.model, problem.slots, problem.gpus):
         yield _refused(limit.rule, limit.text, "moeLoadBalanceKernels.cu, read")
     whole = "TensorRT-LLM's attention is data parallel over all ranks or none, and a map wants all"

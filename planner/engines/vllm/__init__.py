@@ -135,7 +135,8 @@ def _emission(
     notes += tuple(f"{how}{finding.text}" for finding, how in rules.findings(launch) if how is not None)
     notes += () if launch.role == MIXED else (TRANSFER,)
     requires = (vllm_plugin.REQUIREMENT,) if package else ()
-    commands = [node_words(launch, model_path, node) for node in range(topology.node_count)]
+    words = [node_words(launch, model_path, node) for node in range(topology.node_count)]
+    commands = script.on_devices(topology, words)
     title = f"{TITLE} {version or launch.release.version}, {problem.model.name} on {problem.gpus} GPUs"
     text = script.per_node(title, notes, topology, commands, requires)
     started = tuple(node_command(words, requires=requires) for words in commands)

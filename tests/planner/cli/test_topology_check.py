@@ -10,7 +10,7 @@ from rich.console import Console
 
 from planner.cli import main
 from planner.model import find_model
-from planner.planning import diagnose
+from planner.planning import diagnose, find_topology
 from planner.problem import Workload
 from planner.report.fabric import check_report
 from planner.topology import read_topology, with_share
@@ -85,6 +85,9 @@ def test_an_import_says_what_its_log_contradicts(log: Path, tmp_path: Path) -> N
     assert stated.bytes_per_s == 400e9
     assert "Measured 24 of the stated 400 GB/s" in " ".join(run("topology", "show", file).stdout.split())
     assert "GPUDirect or RDMA off?" in first_lines("topology", "check", file)
+    _, notes = find_topology(str(file))
+    (note,) = notes
+    assert note.startswith("planned with what was measured: 24 of the stated 400 GB/s a NIC that 8 GPUs")
 
 
 def test_a_log_that_does_not_fit_is_refused(log: Path) -> None:

@@ -48,14 +48,14 @@ def test_an_oversubscribed_leaf_costs_what_mending_it_would_save() -> None:
     """One host a leaf, 8 : 1: the cost is the ratio to the same machine at 1 : 1."""
     fabric = replace(GOOD.fabric, nodes_per_leaf=1, oversubscription=8.0)
     finding = found(replace(GOOD, fabric=fabric), tokens_per_rank=4096, phase="prefill")["oversubscribed"]
-    assert share(finding.cost) > 50
+    assert share(finding.cost) > 40
 
 
 def test_shared_nics_are_named_with_their_cost() -> None:
     """Two GPUs a NIC."""
     finding = found(read_topology("gcp-a3-high:4"))["shared-nics"]
     assert finding.what == "2 GPUs share 1 NIC of 25 GB/s"
-    assert share(finding.cost) > 5
+    assert share(finding.cost) > 3
 
 
 def test_a_host_with_a_slow_nic_is_named() -> None:

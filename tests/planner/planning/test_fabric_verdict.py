@@ -109,6 +109,18 @@ def test_a_design_that_costs_more_than_the_fault_comes_first() -> None:
     assert names(checked(tight, run(8.3)))[0] == "uplinks nearer 6:1 than 4:1?"
 
 
+def test_measured_uplinks_are_judged_without_the_log() -> None:
+    """As imported: 4:1 is stated, what they carry is kept beside it, and either has its own cost."""
+    tight = replace(TWO, fabric=Fabric("leaf-spine", Evidence("read", "subnet"), 1, 4.0))
+    found = checked(with_share(tight, "leaf", 0.66, "log"))
+    assert names(found)[0] == "uplinks nearer 6.1:1 than 4:1?"
+    costs = {fault.rule: fault.cost_seconds for fault in found.faults}
+    assert costs["oversubscribed"] == pytest.approx(checked(tight).faults[1].cost_seconds)
+    assert costs["below-stated"] == pytest.approx(
+        found.verdict.whole.lost_seconds - (costs["oversubscribed"] or 0.0)
+    )
+
+
 def test_machines_of_every_kind_have_a_verdict() -> None:
     """A finite share, and a sentence."""
     for name in (

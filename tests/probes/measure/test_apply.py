@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.base import BadInput, Evidence, GpuModel, Rate
-from planner.topology import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Topology
+from planner.topology import (
+    Fabric,
+    Island,
+    Nic,
+    Node,
+    NvLink,
+    PairLink,
+    Pcie,
+    PcieSwitch,
+    Topology,
+    topology_from_dict,
+)
 from probes.base.facts import MeasureFacts, Sample
 from probes.measure.apply import apply_measurement
 
@@ -121,6 +132,21 @@ def test_a_rack_of_one_nvlink_domain_measures_nvlink() -> None:
     assert set(rates(found)) == {f"node{number}/gpu{gpu}/nvlink/out" for number in (0, 1) for gpu in (0, 1)}
 
 
+def test_uplinks_that_were_waited_for_are_oversubscribed_by_what_they_carried() -> None:
+    """4:1 of two NICs of 50 are 25 a leaf; of 12 that each rank sends 8 leave the host, 16 a leaf."""
+    found = apply_measurement(machine(node(), node(), fabric=LEAVES), measurement(12, 4, "aabb"))
+    assert found.fabric.oversubscription == pytest.approx(100 / 16)
+    assert found.fabric.stated == LEAVES
+    assert rates(found) == {}
+    uplink = next(one.rate for one in found.resources if one.tier == "leaf")
+    assert uplink.bytes_per_s == pytest.approx(16e9)
+    assert (uplink.evidence.kind, uplink.as_stated.bytes_per_s) == ("measured", 25e9)
+    assert topology_from_dict(found.to_dict()) == found
+    again = apply_measurement(found, measurement(15, 4, "aabb"))
+    assert again.fabric.oversubscription == pytest.approx(5.0)
+    assert again.fabric.stated == LEAVES
+
+
 def test_in_a_non_blocking_fabric_the_uplinks_follow_the_nics() -> None:
     """Two hosts on a leaf each: NIC and uplink are equally loaded, and the uplink is the NICs' sum."""
     fabric = Fabric("leaf-spine", Evidence("assumed", "non-blocking"))
@@ -210,11 +236,6 @@ ABOVE_THE_LINE = "measures 500 GB/s on node0/gpu0/nvlink/out, whose rate is 400 
             "could have waited for nic or for pcie, which are about as fast in lab",
         ),
         (machine(node()), measurement(500, 2, "aa"), f"{ABOVE_THE_LINE} .*not the machine that was measured"),
-        (
-            machine(node(), node(), fabric=LEAVES),
-            measurement(12, 4, "aabb"),
-            "waited for the uplinks of the leaf switches, for which no measured rate is kept",
-        ),
         (
             machine(SWITCHED),
             measurement(9, 2, "aa"),
