@@ -36,7 +36,9 @@ def launches() -> list[Asked]:
 @pytest.fixture(scope="module")
 def answers(launches: list[Asked]) -> Answers:
     different = for_resolver(launches)
-    return dict(zip(different, ask(PYTHON, "vllm_resolver.py", list(different.values()), seconds=1800), strict=True))
+    return dict(
+        zip(different, ask(PYTHON, "vllm_resolver.py", list(different.values()), seconds=1800), strict=True)
+    )
 
 
 @pytest.fixture(scope="module")
