@@ -42,6 +42,12 @@ GROUPS = (
     Group("public recordings", RECORDINGS, "make test with the recordings beside the checkout", None),
     Group("Slurm", r"Slurm is not installed", "apt-get install slurm-wlm munge, then make test", 0),
     Group("Slurm as root", r"slurmd starts jobs only", "make test as root", 0),
+    Group(
+        "measured steps",
+        r"aiconfigurator-core is not installed",
+        "pip install 'moeplan[aiconfigurator]', then make test",
+        1,
+    ),
     Group("Ray", r"ray is not installed", "make ray, then make test", 0),
     Group("files that the superuser may read", r"the superuser may read", "make test as another user", 1),
     Group("PyTorch", r"torch is not installed", "make test, which installs it", 0),

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Coefficients = dict[str, float]
 
 SCALE = 0.1  # misses beyond 10 % count in proportion, not squared
-BASE_RIDGE, FACTOR_RIDGE = 0.5, 3.0
+BASE_RIDGE, FACTOR_RIDGE = 2.0, 30.0  # by fourfold and leave-one-model-out, on the fitted half alone
 STEPS, SMALLEST_STEP = 200, 1e-9
 
 

@@ -19,6 +19,7 @@ from planner.cli.options import (
     option,
     options,
     ranks_option,
+    request_options,
     step_options,
     transport_option,
 )
@@ -74,6 +75,7 @@ online_options = options(
 @option("--engine", help="Engine that would serve: its default, rule, transport and online balancer.")
 @option("--method", default="auto", help="How the static plans are found, as in solve.")
 @step_options
+@request_options
 @transport_option
 @held_out_option
 @kv_floor_option("Memory of each GPU to keep for the KV cache, like '20 GB'.")

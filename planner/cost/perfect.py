@@ -30,10 +30,10 @@ ROUNDING = 1e-9  # of the mean load
 
 @dataclass(frozen=True, eq=False)
 class Perfect:
-    """A step under perfect balance on one load. Fetching is a part of dispatch in `cost`."""
+    """A step under perfect balance on one load."""
 
     cost: Cost
-    fetch_seconds: float  # all layers
+    fetch_seconds: float  # all layers, beside what `cost` says
     fetched: float  # experts, over layers and GPUs, a step
     buffer_experts: int  # the most that one GPU fetches in a layer
 
@@ -60,7 +60,7 @@ def perfect_balance(problem: Problem, home: Placement, load: LoadProfile) -> Per
     found = replace(
         before,
         load_LG=np.full((layers, problem.gpus), assignments / problem.gpus),
-        dispatch_seconds_L=dispatch + np.array(fetch_L),
+        dispatch_seconds_L=np.full(layers, dispatch),
         compute_seconds_L=np.array(compute_L),
         combine_seconds_L=np.full(layers, combine),
     )

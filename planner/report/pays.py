@@ -45,7 +45,7 @@ def pays_table(found: Pays) -> Table:
             str(row.redundant),
             f"{row.max_over_mean:.3f}",
             human_seconds(row.step_seconds),
-            human_seconds(row.pause_seconds) if row.rearrangement else "-",
+            human_seconds(row.pause_seconds) if row.pause_seconds else "-",
             f"{row.tokens_per_s:,.0f}",
             f"{found.gain(row):+.1%}",
             human_bytes(row.memory_bytes),
@@ -157,7 +157,8 @@ def _setting(found: Pays) -> list[str]:
     stopped, linked = human_seconds(moved.stall_seconds), human_seconds(moved.link_seconds)
     return [
         f"{problem.model.name} on {problem.topology.name}: {step}",
-        f"{windows}, of {series.steps_J.mean():,.1f} steps; seconds and tokens/s are of MoE layers",
+        f"{windows}, of {series.steps_J.mean():,.1f} steps",
+        f"a step is a whole one, attention and the engine included: {found.error}",
         f"online: {found.balancer_of} rearranges {every}, and {how} meanwhile ({balancer.source})",
         f"a rearrangement moves {moves}, {between}: {stopped} if it stops, {linked} of the links if not",
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost import cost, perfect_balance
+from planner.cost import Cost, cost, perfect_balance
 from planner.engines import OnlineBalancer, default_placement
 from planner.placement import Placement
 from planner.planning.pays.online import Piece, Played, once, play
@@ -35,7 +35,7 @@ class Question:
 class Alternative:
     """One thing to do: the steps that it serves the judged windows with, and what it takes besides.
 
-    `pause_seconds`: of rearranging, shared out over the steps. `buffer_bytes`: of each GPU, for weights on
+    `pause_seconds`: of moving weights, shared out over the steps. `buffer_bytes`: of each GPU, for weights on
     their way.
     """
 
@@ -48,10 +48,10 @@ class Alternative:
     rearranged: int = 0  # how often within the judged windows
     note: str = ""
 
-    def mean(self, of: Callable[[Problem, Piece], float]) -> float:
-        """The mean over steps."""
+    def mean(self, of: Callable[[Cost], float]) -> float:
+        """The mean over steps of a figure of their costs."""
         weights = [piece.steps for piece in self.pieces]
-        return float(np.average([of(self.problem, piece) for piece in self.pieces], weights=weights))
+        return float(np.average([of(piece.cost) for piece in self.pieces], weights=weights))
 
 
 def default(question: Question) -> Alternative:
@@ -102,8 +102,8 @@ def perfect(question: Question) -> Alternative:
     fetched = float(np.average([one.fetched for one in found], weights=series.steps_J))
     seconds = float(np.average([one.fetch_seconds for one in found], weights=series.steps_J))
     buffer = max(one.buffer_experts for one in found) * problem.model.expert_bytes
-    note = f"fetches {fetched:.0f} experts a step, {seconds * 1e3:.2f} ms of it"
-    return Alternative("perfect", problem, pieces, buffer_bytes=buffer, note=note)
+    note = f"fetches {fetched:.0f} experts a step"
+    return Alternative("perfect", problem, pieces, seconds, buffer, note=note)
 
 
 def _planned(name: str, question: Question, redundant: int) -> Alternative:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner.base import BadInput, Infeasible
+from planner.cost import whole_step
 from planner.engines import OnlineBalancer, find_engine, online_balancer
 from planner.load import LoadProfile
 from planner.planning.answer import ResolvedRequest, resolve
@@ -17,6 +18,7 @@ from planner.planning.pays.alternatives import (
     permutation,
     static,
 )
+from planner.planning.pays.clock import step_seconds
 from planner.planning.pays.drift import Drift, drift_of
 from planner.planning.pays.rearranging import Rearrangement
 from planner.planning.pays.series import Series, series_of
@@ -45,12 +47,14 @@ class Rebalancing:
 class Row:
     """An alternative as figures: means over the steps of the judged windows.
 
-    Bytes are of one GPU. `pause_seconds` are not in `step_seconds`.
+    A step is a whole one, attention and the engine included; its MoE layers are also told by themselves, as a
+    plan's cost has them. `pause_seconds` of moving weights come on top. Bytes are of one GPU.
     """
 
     name: str
     redundant: int
     step_seconds: float
+    moe_seconds: float
     pause_seconds: float
     max_over_mean: float
     cross_node_share: float  # of assignments
@@ -73,6 +77,7 @@ class Pays:
     balancer: OnlineBalancer
     balancer_of: str
     engine: str | None
+    error: str  # of a predicted step on this GPU
     notes: tuple[str, ...]
 
     @property
@@ -113,12 +118,16 @@ def pays(request: PlanRequest, asked: Rebalancing, progress: Progress | None = N
     question = Question(
         resolved.problem_of, least, redundant, series, engine, balancer, search, asked.stall_seconds
     )
-    rows = {row.name: row for row in _rows(question, progress)}
+    made = _made(question, progress)
+    rows = {one.name: _row(question, one) for one in made}
+    error = whole_step(made[0].problem, made[0].pieces[0].cost, engine).error
     notes = (*resolved.notes, *balancer_notes, *_series_notes(series, balancer))
-    return Pays(rows, problem, series, drift_of(problem, series), balancer, whose, engine, notes)
+    return Pays(
+        rows, problem, series, drift_of(problem, series, engine), balancer, whose, engine, error, notes
+    )
 
 
-def _rows(question: Question, progress: Progress | None) -> list[Row]:
+def _made(question: Question, progress: Progress | None) -> list[Alternative]:
     each: list[tuple[str, Callable[[Question], Alternative | tuple[Alternative, ...]]]] = [
         ("the default", default),
         ("a plan without replicas", permutation),
@@ -128,27 +137,28 @@ def _rows(question: Question, progress: Progress | None) -> list[Row]:
     ]
     if question.redundant != question.least:
         each.insert(2, ("a plan with replicas", static))
-    rows: list[Row] = []
+    found: list[Alternative] = []
     for number, (text, make) in enumerate(each):
         if progress is not None:
             progress(number / len(each), text)
         made = make(question)
-        rows += [_row(question, one) for one in (made if isinstance(made, tuple) else (made,))]
-    return rows
+        found += made if isinstance(made, tuple) else (made,)
+    return found
 
 
 def _row(question: Question, found: Alternative) -> Row:
     problem = found.problem
-    step = found.mean(lambda _, piece: piece.cost.total_seconds)
+    step = found.mean(lambda cost: step_seconds(problem, cost, question.engine))
     tokens = problem.workload.tokens_per_rank * problem.gpus
     fewest = (problem.model.experts + question.least) // problem.gpus
     return Row(
         found.name,
         problem.redundant,
         step,
+        found.mean(lambda cost: cost.total_seconds),
         found.pause_seconds,
-        found.mean(lambda _, piece: piece.cost.max_over_mean),
-        found.mean(lambda _, piece: piece.cost.cross_node_share),
+        found.mean(lambda cost: cost.max_over_mean),
+        found.mean(lambda cost: cost.cross_node_share),
         problem.workload.tokens_per_rank,
         tokens / (step + found.pause_seconds),
         (problem.slots_per_gpu - fewest) * problem.slot_bytes + found.buffer_bytes,

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from planner.cost import Floats, cost
+from planner.planning.pays.clock import step_seconds
 from planner.planning.pays.series import Series
 from planner.problem import Problem
 from planner.solvers import find_method, in_expectation
@@ -45,7 +46,7 @@ class Drift:
         return float((paid[0] + 1) * self.window_steps) if len(paid) else None
 
 
-def drift_of(problem: Problem, series: Series) -> Drift:
+def drift_of(problem: Problem, series: Series, engine: str | None = None) -> Drift:
     """Over every window, fitted or judged."""
     searched = in_expectation(problem)
     count = len(series.loads)
@@ -55,7 +56,7 @@ def drift_of(problem: Problem, series: Series) -> Drift:
         placement = find_method("refine")(replace(searched, load=load), seed=0)
         for judged in range(fitted, count):
             found = cost(searched, placement, series.loads[judged])
-            seconds_WW[fitted, judged] = found.total_seconds
+            seconds_WW[fitted, judged] = step_seconds(problem, found, engine)
             balance_WW[fitted, judged] = found.max_over_mean
     return Drift(_by_lag(balance_WW), _by_lag(seconds_WW), float(series.steps_W.mean()))
 

@@ -13,8 +13,9 @@ from planner.base import BadInput, write_json
 from planner.bench import run_bench, whole_peer, whole_step
 from planner.bench.whole_fit import fit
 from planner.bench.whole_law import errors, fit_step, halves, step_seconds
-from planner.bench.whole_rows import ROWS, Row, read_rows, repaired
-from planner.bench.whole_terms import measured
+from planner.bench.whole_rows import ROWS, Row, read_rows, repaired, rows_folder
+from planner.bench.whole_terms import Measured, measured
+from planner.cost import calibration
 from planner.report.bench import bench_tables
 
 CONFIG = {
@@ -215,3 +216,19 @@ def test_the_peer_is_asked_with_the_repaired_sizes(tmp_path: Path) -> None:
     asked = whole_peer.asked(row.listed, "1.0")
     assert (asked["tp_size"], asked["moe_tp_size"], asked["moe_ep_size"], asked["batch_size"]) == (8, 1, 8, 8)
     assert asked["backend_version"] == "1.0"
+
+
+def test_what_ships_is_what_the_rows_say() -> None:
+    """Refitted on the measured steps: a cost that has changed asks for `python docs/make_whole_step.py`."""
+    folder = rows_folder()
+    if folder is None:
+        pytest.skip("aiconfigurator-core is not installed")
+    fitted, held_out = halves(measured(row) for row in read_rows(folder))
+    assert fit_step(fitted).base == pytest.approx(calibration().tpot.base, rel=0.02)
+    by_gpu: dict[str, list[Measured]] = {}
+    for one in held_out:
+        by_gpu.setdefault(str(one.values["gpu"]), []).append(one)
+    predict = step_seconds(calibration().tpot)
+    for gpu, own in by_gpu.items():
+        found, _ = errors(list(map(predict, own)), [one.row.tpot_seconds for one in own])
+        assert found.mean_error == pytest.approx(calibration().tpot_errors[gpu].mean_error, abs=0.005)

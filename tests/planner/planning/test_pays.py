@@ -137,7 +137,7 @@ def test_without_drift_online_balancing_is_no_better_than_a_static_plan() -> Non
     question = asked(problem, series, SOON)
     stops, flows = alternatives.online(question)
     static = alternatives.static(question)
-    seconds = [found.mean(lambda _, piece: piece.cost.total_seconds) for found in (static, stops, flows)]
+    seconds = [found.mean(lambda cost: cost.total_seconds) for found in (static, stops, flows)]
     assert seconds[1] == seconds[2] >= seconds[0] * 0.999
     assert stops.pause_seconds >= flows.pause_seconds > 0
 
