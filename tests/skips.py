@@ -40,6 +40,12 @@ GROUPS = (
         36,
     ),
     Group("public recordings", RECORDINGS, "make test with the recordings beside the checkout", None),
+    Group(
+        "AIConfigurator's tables",
+        r"MOEPLAN_AICONFIGURATOR_WHEEL names no wheel",
+        "make test with a wheel of aiconfigurator-core and pyarrow",
+        1,
+    ),
     Group("Slurm", r"Slurm is not installed", "apt-get install slurm-wlm munge, then make test", 0),
     Group("Slurm as root", r"slurmd starts jobs only", "make test as root", 0),
     Group(

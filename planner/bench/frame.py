@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ class Peers:
     """Balancers of others by name, run beside ours in the same process; none where no wheel was given."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
+    figures: Path | None = None  # a wheel, or a folder of CSVs, with seconds that others have measured
 
     @property
     def vllm_policy(self) -> Policy | None:

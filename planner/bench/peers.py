@@ -22,13 +22,19 @@ SGLANG_FOLDER = "sglang/srt/eplb/eplb_algorithms"
 
 
 def load_peers(wheels: Iterable[Path]) -> Peers:
-    """The policies in these wheels of vLLM and SGLang; BadInput for any other file."""
+    """The policies in these wheels of vLLM and SGLang, and where measured figures are; BadInput for any other
+    file.
+    """
     policies: dict[str, Policy] = {}
+    figures: Path | None = None
     for wheel in wheels:
+        if wheel.is_dir() or wheel.name.startswith("aiconfigurator_core-"):
+            figures = wheel
+            continue
         if importlib.util.find_spec("torch") is None:
             raise BadInput("the peer needs torch: pip install torch")
         policies |= _policies(wheel)
-    return Peers(policies)
+    return Peers(policies, figures)
 
 
 def _policies(wheel: Path) -> dict[str, Policy]:

@@ -15,7 +15,7 @@ import numpy as np
 from planner.bounds.load import Bound, load_bound
 from planner.bounds.picks import touched_slots
 from planner.bounds.traffic import Least, PhaseBound, least_messages, phase_bound, strongest
-from planner.cost import COMBINE, DISPATCH, Floats, StepParts, compute_seconds_G, message_bytes
+from planner.cost import Floats, PhaseConstants, StepParts, compute_rates, constants_of, message_bytes
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
@@ -24,7 +24,6 @@ from planner.replica import find_rule
 # every replica serves one rank at least
 OWN_RANK = ("nearest", "nearest-static", "nearest-dynamic", "fixed-by-source")
 BY_COUNT = ("even", "row-index", "hashed")  # shares follow from the count of replicas alone
-MANY = 1e6  # assignments, to read off how seconds grow with them
 PARTS = ("dispatch", "compute", "combine")
 
 
@@ -62,15 +61,15 @@ def time_bound(
     if peak_load_L is None:
         sent = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
         peak_load_L = share_bound(problem, load).load_L * sent
-    transport, (dispatch_bytes, combine_bytes) = problem.workload.transport, message_bytes(problem)
+    constants, (dispatch_bytes, combine_bytes) = constants_of(problem), message_bytes(problem)
     least = Least(least_messages(problem, load), peak_load_L, relative_speed_G(problem))
-    dispatch = phase_bound(problem, load, least, DISPATCH[transport], dispatch_bytes, back=False)
-    combine = phase_bound(problem, load, least, COMBINE[transport], combine_bytes, back=True)
+    dispatch = phase_bound(problem, load, least, constants.dispatch, dispatch_bytes, back=False)
+    combine = phase_bound(problem, load, least, constants.combine, combine_bytes, back=True)
     compute = _compute_bound(problem, load.shares_LE, peak_load_L)
     return TimeBound(
-        dispatch.seconds_L + DISPATCH[transport].start_seconds(problem.gpus),
+        dispatch.seconds_L + _start_seconds(problem, constants.dispatch),
         compute.seconds_L,
-        combine.seconds_L + COMBINE[transport].start_seconds(problem.gpus),
+        combine.seconds_L + _start_seconds(problem, constants.combine),
         *(part.reason_L for part in (dispatch, compute, combine)),
     )
 
@@ -94,15 +93,19 @@ def bound_over_windows(bounds: Sequence[TimeBound], *, worst: bool = False) -> F
 
 
 def relative_speed_G(problem: Problem) -> Floats:
-    """Expert compute of each GPU beside the fastest, which has 1."""
-    each_G = seconds_each_G(problem, 1.0, 0.0)
-    return np.asarray(each_G.min() / each_G)
+    """What a GPU's load is divided by in a bound on the busiest: `problem.speed_G`, 1 where all are alike."""
+    return np.ones(problem.gpus) if problem.speed_G is None else problem.speed_G
+
+
+def _start_seconds(problem: Problem, constants: PhaseConstants) -> float:
+    return constants.start_seconds(problem.gpus, problem.slots_per_gpu)
 
 
 def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> PhaseBound:
     """The slowest GPU's expert compute: by its load, by the load of all, by the weights read."""
-    gpus, top_k, tokens = problem.gpus, problem.model.top_k, problem.workload.tokens_per_rank * problem.gpus
-    idle = float(compute_seconds_G(problem, np.zeros(gpus), np.zeros(gpus)).min())
+    top_k, tokens = problem.model.top_k, problem.workload.tokens_per_rank * problem.gpus
+    rates = compute_rates(problem)
+    idle, assignment_G = float(rates.fixed_G.min()), rates.operations_G + rates.row_G
     mapped_L = [layer_id < problem.model.layers for layer_id in problem.model.placed_layer_ids]
     parts = {mapped: parts_CC(problem, mapped=mapped) for mapped in sorted(set(mapped_L))}
     chosen_LE = tokens * np.minimum(top_k * share_LE, 1.0)  # tokens; none chooses twice
@@ -110,22 +113,16 @@ def _compute_bound(problem: Problem, share_LE: Floats, peak_load_L: Floats) -> P
         touched_slots(row_E, parts[mapped], problem.redundant)
         for row_E, mapped in zip(chosen_LE, mapped_L, strict=True)
     ]
-    assignment_G, weights_G = seconds_each_G(problem, 1.0, 0.0), seconds_each_G(problem, 0.0, 1.0)
     together = idle + tokens * top_k / (1 / assignment_G).sum()
+    # with the weights come the vectors: counted in slots of the GPU where they weigh least
+    vectors = tokens * top_k * float((rates.row_G / rates.weights_G).min())
     return strongest(
         [
-            ("busiest GPU", idle + peak_load_L * assignment_G.min()),
+            ("busiest GPU", idle + peak_load_L * (assignment_G * relative_speed_G(problem)).min()),
             ("all GPUs", np.full(len(share_LE), together)),
-            ("weights read", idle + np.array(touched_L) / (1 / weights_G).sum()),
+            ("weights read", idle + (np.array(touched_L) + vectors) / (1 / rates.weights_G).sum()),
         ]
     )
-
-
-def seconds_each_G(problem: Problem, assignments: float, touched: float) -> Floats:
-    """Seconds of each GPU for so many assignments and touched slots, start-up apart."""
-    many_G = np.full(problem.gpus, MANY)
-    idle_G = compute_seconds_G(problem, 0 * many_G, 0 * many_G)
-    return (compute_seconds_G(problem, assignments * many_G, touched * many_G) - idle_G) / MANY
 
 
 def parts_CC(problem: Problem, *, mapped: bool = True) -> list[Floats]:

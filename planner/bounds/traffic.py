@@ -22,6 +22,7 @@ from planner.problem import Problem
 
 # beyond it the links of the busiest place are not looked at: it takes a traffic matrix for each place
 MOST_GPUS = 256
+ROUNDING = 1e-12  # of seconds: two arguments that come to the same
 BUSIEST = {"slot": "busiest GPU", "rank": "busiest GPU", "node": "busiest unit"}
 
 Weights = list[tuple[Floats, Floats]]
@@ -47,10 +48,11 @@ class Least(NamedTuple):
 
 
 def strongest(found: Sequence[Argument]) -> PhaseBound:
-    """The largest in each layer; ties to the first."""
+    """The largest in each layer; ties, up to rounding, to the first."""
     seconds_XL = np.array([seconds_L for _, seconds_L in found])
-    best_L = seconds_XL.argmax(axis=0)
-    return PhaseBound(seconds_XL.max(axis=0), tuple(found[best][0] for best in best_L.tolist()))
+    most_L = seconds_XL.max(axis=0)
+    best_L = (seconds_XL >= most_L * (1 - ROUNDING)).argmax(axis=0)
+    return PhaseBound(most_L, tuple(found[best][0] for best in best_L.tolist()))
 
 
 def phase_bound(

@@ -21,7 +21,8 @@ from planner.cli.options import FILE, json_option, option
     "peer_wheels",
     multiple=True,
     type=FILE,
-    help="A wheel of vLLM or SGLang; its own balancer is run beside ours. Repeatable.",
+    help="A wheel of vLLM or SGLang: its own balancer is run beside ours; or of aiconfigurator-core: figures "
+    "that others measured. Repeatable.",
 )
 @option("--repeats", type=int, default=5, help="Timed runs of each method; the median counts.")
 @option("--chart", type=FILE, help="SVG file for a picture of quality against time (study balance).")

@@ -1,8 +1,8 @@
 """Cost: predicted seconds, bytes and memory of a placement. Expectations, not one draw."""
 
 from planner.cost.coactivation import remote_places_L
-from planner.cost.compute import compute_seconds_G
-from planner.cost.constants import COMBINE, COMPUTE, DISPATCH, PhaseConstants
+from planner.cost.compute import compute_rates, compute_seconds_G
+from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
@@ -41,9 +41,6 @@ from planner.cost.whole import (
 )
 
 __all__ = [
-    "COMBINE",
-    "COMPUTE",
-    "DISPATCH",
     "EMPTY",
     "JUDGED_REQUESTS",
     "PATIENCE",
@@ -77,7 +74,9 @@ __all__ = [
     "cells_a_token",
     "chosen",
     "column",
+    "compute_rates",
     "compute_seconds_G",
+    "constants_of",
     "cost",
     "efficiency_R",
     "inclusion_E",

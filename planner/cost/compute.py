@@ -3,9 +3,11 @@
 Shapes: S source ranks (1 where all behave alike, else G), P slots, G GPUs, C slots that may be missed.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from planner.cost.constants import COMPUTE
+from planner.cost.constants import constants_of
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.problem import Problem
 
@@ -28,13 +30,46 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
     return np.asarray((1 - missed_P).reshape(problem.gpus, -1).sum(axis=1))
 
 
-def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Floats:
-    """Expert compute of each GPU for this many assignments and touched slots.
-
-    A GPU's speed divides all but the fixed part, which is the host's.
+class ComputeRates(NamedTuple):
+    """Seconds of each GPU's expert compute: what it takes without any work, for the operations of one
+    assignment, for the weights of one touched slot, and for the vector of one assignment.
     """
-    dtype = "fp8" if problem.model.weight_dtype == "fp8" else "bf16"
-    peak_G, bandwidth_G = problem.topology.peak_flops_per_s_G(dtype), problem.topology.memory_bytes_per_s_G
-    compute_G = load_G * problem.model.flops_per_assignment / (peak_G * COMPUTE.flops_efficiency)
-    memory_G = touched_G * problem.model.expert_bytes / (bandwidth_G * COMPUTE.memory_efficiency)
-    return COMPUTE.fixed_seconds + np.maximum(compute_G, memory_G) / problem.topology.speed_G
+
+    fixed_G: Floats
+    operations_G: Floats
+    weights_G: Floats
+    row_G: Floats
+
+
+def compute_rates(problem: Problem) -> ComputeRates:
+    """By the constants of each GPU's model.
+
+    A GPU's speed divides all but the fixed part, the host's. The vectors that enter: one an assignment
+    (`slot`), every token of the group whatever the load (`allgather`), else a token's own once for all its
+    experts there. The last as often as under an even load, so that they grow with the assignments alone.
+    """
+    model, topology, gpus = problem.model, problem.topology, problem.gpus
+    constants_M, model_G, speed_G = constants_of(problem).compute_M, topology.model_G, topology.speed_G
+    pairs = zip(topology.models, constants_M, strict=True)
+    flops_M = np.array([gpu.peak_flops_per_s(one.rate) * one.flops_efficiency for gpu, one in pairs])
+    memory_M = np.array([one.memory_efficiency for one in constants_M])
+    row_M = np.array([one.seconds_per_value for one in constants_M]) * model.dispatch_width
+    fixed_G = np.array([one.fixed_seconds for one in constants_M])[model_G]
+    row_G, rows = row_M[model_G] / speed_G, 1.0
+    if problem.workload.transport == "allgather":
+        fixed_G, rows = fixed_G + row_G * problem.workload.tokens_per_rank * gpus, 0.0
+    elif problem.workload.transport != "slot":
+        rows = (1 - (1 - 1 / gpus) ** model.top_k) * gpus / model.top_k
+    return ComputeRates(
+        fixed_G,
+        model.flops_per_assignment / flops_M[model_G] / speed_G,
+        model.expert_bytes / (topology.memory_bytes_per_s_G * memory_M[model_G]) / speed_G,
+        row_G * rows,
+    )
+
+
+def compute_seconds_G(problem: Problem, load_G: Floats, touched_G: Floats) -> Floats:
+    """Expert compute of each GPU for this many assignments and touched slots."""
+    rates = compute_rates(problem)
+    work_G = np.maximum(load_G * rates.operations_G, touched_G * rates.weights_G)
+    return np.asarray(rates.fixed_G + work_G + load_G * rates.row_G)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.compute import compute_seconds_G, touched_slots_G
-from planner.cost.constants import COMBINE, DISPATCH
+from planner.cost.constants import constants_of
 from planner.cost.phase import Phase, efficiency_R
 from planner.cost.priced import Cost
 from planner.cost.routing import Floats, Ints, Routing
@@ -45,7 +45,7 @@ def perfect_balance(problem: Problem, home: Placement, load: LoadProfile) -> Per
     rows = zip(find_rule(problem.replica_rule)(home, problem.situation(load)), load.shares_LE, strict=True)
     fetch_L, compute_L, fetched, most = [], [], 0.0, 0
     assignments = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
-    capacity_R = problem.topology.capacity_R * efficiency_R(problem, DISPATCH[problem.workload.transport])
+    capacity_R = problem.topology.capacity_R * efficiency_R(problem, constants_of(problem).dispatch)
     for (share_SP, share_E), expert_P in zip(rows, home.expert_LP, strict=True):
         home_E = _home_E(expert_P, problem)
         fetches_GG = _fetches_GG(handed_on(home_E, share_E * assignments, problem.gpus), problem.gpus)
@@ -126,6 +126,6 @@ def _even_seconds(problem: Problem) -> tuple[float, float]:
     gpus, workload = problem.gpus, problem.workload
     even_GG = np.full((gpus, gpus), workload.tokens_per_rank * problem.model.top_k / gpus)
     there, back = problem.topology.there_and_back(even_GG)
-    sizes = message_bytes(problem)
-    dispatch = Phase(problem, DISPATCH[workload.transport], sizes[0]).seconds(there)[0]
-    return dispatch, Phase(problem, COMBINE[workload.transport], sizes[1]).seconds(back)[0]
+    constants, sizes = constants_of(problem), message_bytes(problem)
+    dispatch = Phase(problem, constants.dispatch, sizes[0]).seconds(there)[0]
+    return dispatch, Phase(problem, constants.combine, sizes[1]).seconds(back)[0]

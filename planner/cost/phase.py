@@ -15,7 +15,7 @@ class Phase:
 
     def __init__(self, problem: Problem, constants: PhaseConstants, message_bytes: float) -> None:
         self._resources = problem.topology.resources
-        self._start_seconds = constants.start_seconds(problem.gpus)
+        self._start_seconds = constants.start_seconds(problem.gpus, problem.slots_per_gpu)
         bytes_per_s_R = problem.topology.capacity_R * efficiency_R(problem, constants)
         self._messages_per_s_R = bytes_per_s_R / message_bytes
 

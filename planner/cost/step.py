@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.compute import compute_seconds_G, touched_slots_G
-from planner.cost.constants import COMBINE, DISPATCH
+from planner.cost.constants import constants_of
 from planner.cost.phase import Phase
 from planner.cost.priced import Cost
 from planner.cost.routing import Floats, Routing, assignments_SP
@@ -36,11 +36,11 @@ def costs(problem: Problem, placement: Placement, loads: Sequence[LoadProfile]) 
     """The cost on each load; what replicas share is worked out once where it follows from the placement."""
     if problem.replica_rule in FOLLOW_LOAD and len(loads) > 1:
         return [costs(problem, placement, (load,))[0] for load in loads]
-    transport = problem.workload.transport
+    constants = constants_of(problem)
     dispatch_bytes, combine_bytes = message_bytes(problem)
     phases = (
-        Phase(problem, DISPATCH[transport], dispatch_bytes),
-        Phase(problem, COMBINE[transport], combine_bytes),
+        Phase(problem, constants.dispatch, dispatch_bytes),
+        Phase(problem, constants.combine, combine_bytes),
     )
     rows: list[list[_Row]] = [[] for _ in loads]
     for routings in _routings(problem, placement, loads):

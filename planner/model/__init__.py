@@ -5,9 +5,10 @@ from planner.model.body import KV_BYTES, Body, body_from_dict, body_to_dict
 from planner.model.body_weights import body_parts
 from planner.model.catalog import find_model, model_aliases, model_names, recorded_on_another
 from planner.model.config_json import spec_from_config
-from planner.model.model import ModelSpec
+from planner.model.model import BYTES_PER_WEIGHT, ModelSpec
 
 __all__ = [
+    "BYTES_PER_WEIGHT",
     "KV_BYTES",
     "Attention",
     "Body",

@@ -16,6 +16,7 @@ from planner.plan.moves import Moves, steps_to_pay
 from planner.plan.plain import attributes, plain, rows
 from planner.plan.plan import Baseline, Domain, Plan
 from planner.plan.resize import Resize
+from planner.plan.rests_on import constants_to_dict
 from planner.problem import Problem
 
 SCHEMA = "moeplan/plan/1"
@@ -48,6 +49,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "resplittable": problem.resplittable,
         "placement": dict(zip(layers, placement.expert_LP.tolist(), strict=True)),
         "predicted": predicted_to_dict(plan),
+        "constants": constants_to_dict(problem),
         "bound": bound_to_dict(plan),
         **moves,
         "memory": memory_to_dict(problem, origin.engine),

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_seconds
-from planner.cost import COMPUTE, DISPATCH
+from planner.cost import constants_of
 from planner.plan import Plan
 from planner.report.costs import cost_cells, table_of_costs
 from planner.report.curve import curve_table
@@ -77,7 +77,6 @@ def layers_table(plan: Plan, worst: int) -> Table:
 
 def _evidence(plan: Plan) -> Text:
     kinds = sorted({resource.rate.evidence.kind for resource in plan.problem.topology.resources})
-    dispatch = DISPATCH[plan.problem.workload.transport]
     rates = f"Rates of the topology: {', '.join(kinds) or 'none'}."
-    head = f"{rates} Dispatch: {dispatch.source}. Compute: {COMPUTE.source}."
-    return Text("\n".join([head, *(f"Note: {note}" for note in plan.origin.notes)]), style="dim")
+    notes = (f"Note: {note}" for note in plan.origin.notes)
+    return Text("\n".join([rates, *constants_of(plan.problem).lines, *notes]), style="dim")

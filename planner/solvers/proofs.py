@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.bounds import TimeBound, load_bound, seconds_each_G, time_bound
-from planner.cost import Floats, compute_seconds_G
+from planner.bounds import TimeBound, load_bound, time_bound
+from planner.cost import Floats, compute_rates
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, violations
@@ -174,8 +174,8 @@ def _busiest_seconds(problem: Problem, rows_NP: Ints) -> Callable[[Floats], Floa
     replicas_NE = (rows_NP[:, :, None] == np.arange(problem.model.experts)).sum(axis=1)
     replicas_NP = np.take_along_axis(replicas_NE, rows_NP, axis=1)
     sent_by_all = problem.workload.tokens_per_rank * problem.gpus * problem.model.top_k
-    idle = float(compute_seconds_G(problem, np.zeros(problem.gpus), np.zeros(problem.gpus)).min())
-    each_G = seconds_each_G(problem, 1.0, 0.0)
+    rates = compute_rates(problem)
+    idle, each_G = float(rates.fixed_G.min()), rates.operations_G + rates.row_G
 
     def busiest_N(share_E: Floats) -> Floats:
         load_NP = share_E[rows_NP] / replicas_NP * sent_by_all

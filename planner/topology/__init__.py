@@ -2,6 +2,7 @@
 
 from planner.topology.all_to_all import AllToAll
 from planner.topology.bisection import Bisection, bisections
+from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
@@ -42,8 +43,10 @@ __all__ = [
     "alike",
     "as_stated",
     "bisections",
+    "chip_of",
     "compare",
     "gpu_model",
+    "gpu_names",
     "kept_comparisons",
     "planned_seats",
     "ranks_named",

@@ -136,15 +136,18 @@ class Topology:
 
     def peak_flops_per_s_G(self, dtype: str) -> Floats:
         """Dense peak of each GPU for `dtype`, or for the next wider type that it has."""
-        models, model_G = self._models
-        return np.array([model.peak_flops_per_s(dtype) for model in models])[model_G]
+        return np.array([model.peak_flops_per_s(dtype) for model in self.models])[self.model_G]
 
     @cached_property
-    def _models(self) -> tuple[tuple[GpuModel, ...], Ints]:
-        """The GPU models there are, and which of them each GPU is of."""
-        models = {gpu.model.name: gpu.model for gpu in self.gpus}
-        number = {name: number for number, name in enumerate(models)}
-        return tuple(models.values()), _fixed(np.array([number[gpu.model.name] for gpu in self.gpus]))
+    def models(self) -> tuple[GpuModel, ...]:
+        """The GPU models there are, in rank order."""
+        return tuple({gpu.model.name: gpu.model for gpu in self.gpus}.values())
+
+    @cached_property
+    def model_G(self) -> Ints:
+        """Which of `models` each GPU is of."""
+        number = {model.name: number for number, model in enumerate(self.models)}
+        return _fixed(np.array([number[gpu.model.name] for gpu in self.gpus]))
 
     def route(self, i: int, j: int) -> tuple[int, ...]:
         """Indices of the resources that traffic from GPU i to GPU j uses; empty for i == j.

@@ -6,7 +6,18 @@ from itertools import combinations
 from hypothesis import strategies as st
 
 from planner.base import Evidence, GpuModel, Rate
-from planner.topology import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Topology
+from planner.topology import (
+    Fabric,
+    Island,
+    Nic,
+    Node,
+    NvLink,
+    PairLink,
+    Pcie,
+    PcieSwitch,
+    Topology,
+    gpu_model,
+)
 
 BY_HAND = Evidence("assumed", "made up for tests")
 GPU = GpuModel("test-gpu", 80e9, 3e12, {"bf16": 1e15, "fp8": 2e15}, BY_HAND)
@@ -39,6 +50,15 @@ def machine(node: Node, nodes: int = 1, kind: str = "none", **fabric: float) -> 
 def two_by_two(kind: str = "none", nodes: int = 2, **fabric: float) -> Topology:
     """Two nodes of two GPUs: NVLink 400, PCIe 60, a NIC of 50 for each GPU."""
     return machine(Node((GPU, GPU), switched([0, 1]), flat_pcie(2), own_nics(2)), nodes, kind, **fabric)
+
+
+def two_chips() -> Topology:
+    """A node of two A100s and one of two H100s, whose constants differ."""
+    nodes = tuple(
+        Node((gpu_model(name),) * 2, switched([0, 1]), flat_pcie(2), own_nics(2))
+        for name in ("A100-SXM-80GB", "H100-SXM-80GB")
+    )
+    return Topology("test", nodes, Fabric("none", BY_HAND), "made up for tests")
 
 
 def pcie_box(nodes: int = 1) -> Topology:

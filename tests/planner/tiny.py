@@ -8,7 +8,7 @@ from planner.load import LoadProfile, Trace
 from planner.placement import Placement
 from planner.problem import Problem, Workload
 from planner.topology import Topology
-from tests.planner.machines import pcie_box, two_by_two
+from tests.planner.machines import pcie_box, two_by_two, two_chips
 from tests.planner.small import every_row, small_model, two_nodes
 
 Ints = npt.NDArray[np.int64]
@@ -17,6 +17,7 @@ MACHINES: dict[str, Topology] = {
     "two-nodes": two_nodes(),
     "leaf-spine": two_by_two("leaf-spine", oversubscription=2.0),
     "pcie-box": pcie_box(),
+    "two-chips": two_chips(),
 }
 
 

@@ -1,11 +1,9 @@
 """Compute capability of GPUs by the name of their model: engines choose their kernels by it.
 
-Source: NVIDIA's list of CUDA GPUs. Names are a topology's; what follows the chip is left out.
+Source: NVIDIA's list of CUDA GPUs.
 """
 
-import re
-
-from planner.topology import Topology
+from planner.topology import Topology, chip_of, gpu_names
 
 Capability = tuple[int, int]
 CAPABILITIES: dict[str, Capability] = {
@@ -19,7 +17,6 @@ CAPABILITIES: dict[str, Capability] = {
     **dict.fromkeys(("B300", "GB300"), (10, 3)),
     "RTX PRO 6000": (12, 0),
 }
-_CHIP = re.compile(r"(?:NVIDIA )?(RTX PRO \d+|[A-Z]+\d+[A-Z]?)\b")
 
 
 def capability_of(name: str) -> Capability | None:
@@ -27,14 +24,7 @@ def capability_of(name: str) -> Capability | None:
     >>> capability_of("H20-3e-SXM-141GB"), capability_of("NVIDIA GB200-186GB"), capability_of("mine")
     ((9, 0), (10, 0), None)
     """
-    chip = _CHIP.match(re.sub(r"[-_ ]+", " ", name.upper()))
-    return CAPABILITIES.get(chip[1]) if chip else None
-
-
-def gpu_names(topology: Topology) -> tuple[str, ...]:
-    """The models of its GPUs, each once."""
-    models = (model.name for node in dict.fromkeys(topology.nodes) for model in node.gpus)
-    return tuple(dict.fromkeys(models))
+    return CAPABILITIES.get(chip_of(name) or "")
 
 
 def capability(topology: Topology) -> Capability | None:

@@ -6,7 +6,7 @@ Sources are files of the wheel of 0.5.23 below sglang/srt; "run": seen by runnin
 from collections.abc import Iterator
 
 from planner.engines.common import attention
-from planner.engines.common.capability import capability, gpu_names
+from planner.engines.common.capability import capability
 from planner.engines.common.layout import gpus_per_node, uneven_nodes
 from planner.engines.common.sizes import NORMAL
 from planner.engines.common.verdict import DECODE, MIXED, Finding
@@ -23,6 +23,7 @@ from planner.engines.sglang.models import (
 from planner.engines.sglang.steps import NOTE, WARNING, Said, refused, steps
 from planner.model import ModelSpec
 from planner.problem import Violation
+from planner.topology import gpu_names
 
 # Without an all-to-all: dynamic dispatch, the same choice on every rank. Earlier releases get it wrong.
 GATHERED_RULE = "row-index"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability, gpu_names
+from planner.engines.common.capability import capability
 from planner.engines.common.sizes import AUTO, LOW_LATENCY, MOST_BUFFER, NORMAL
 from planner.engines.common.verdict import DECODE, Finding
 from planner.engines.sglang import launch as words
@@ -12,6 +12,7 @@ from planner.engines.sglang.backend import WHEEL
 from planner.engines.sglang.kernels import SM90, SM100
 from planner.engines.sglang.launch import Launch
 from planner.engines.sglang.models import page_tokens
+from planner.topology import gpu_names
 
 NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
 Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen

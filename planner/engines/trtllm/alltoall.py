@@ -7,11 +7,10 @@ fused_moe_wide_ep.py, select_alltoall_method_type, five copies of 2025-07 to 202
 """
 
 from planner.engines.common import deepep
-from planner.engines.common.capability import gpu_names
 from planner.engines.common.releases import Release
 from planner.engines.trtllm.releases import NVLINK_TWO_SIDED, X86_NVLINK
 from planner.model import ModelSpec
-from planner.topology import Topology
+from planner.topology import Topology, gpu_names
 
 GATHER, NVLINK, DEEPEP, LOW_LATENCY = "NotEnabled", "NVLinkTwoSided", "DeepEP", "DeepEPLowLatency"
 TRANSPORTS = {GATHER: "allgather", NVLINK: "rank", DEEPEP: "node", LOW_LATENCY: "slot"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.engines.common import attention
-from planner.engines.common.capability import capability, gpu_names
+from planner.engines.common.capability import capability
 from planner.engines.common.command import Endpoint
 from planner.engines.common.layout import uneven_nodes
 from planner.engines.common.verdict import DECODE, MIXED, Finding
@@ -15,6 +15,7 @@ from planner.engines.trtllm.launch import Launch
 from planner.engines.trtllm.releases import BLACKWELL_FP8, PAIR, TITLE, why_no_map
 from planner.model import ModelSpec
 from planner.problem import Violation
+from planner.topology import gpu_names
 
 NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
 Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from planner.cost import low_latency_bytes, low_latency_width
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability, gpu_names
+from planner.engines.common.capability import capability
 from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Finding
 from planner.engines.vllm import launch as words
 from planner.engines.vllm.attention import attention_limits
@@ -17,6 +17,7 @@ from planner.engines.vllm.launch import MOST_BUFFER_BYTES, Launch
 from planner.engines.vllm.models import BALANCED, NOT_SERVED
 from planner.model import ModelSpec
 from planner.problem import Violation
+from planner.topology import gpu_names
 
 NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
 Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen

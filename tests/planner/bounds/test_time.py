@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.bounds import PARTS, time_bound
 from planner.bounds.time import bound_over_windows, parts_CC
-from planner.cost import DISPATCH
+from planner.cost import constants_of
 from planner.load import LoadProfile
 from planner.problem import TRANSPORTS, Problem
 from planner.replica.registry import RULES
@@ -21,7 +21,14 @@ from tests.planner.small import question, two_nodes
 from tests.planner.tiny import MACHINES, price_all, tiny_problem
 
 ROUNDING = 1 + 1e-9
-START = DISPATCH["slot"].start_seconds(4)
+
+
+def start_seconds(problem: Problem) -> float:
+    """Start-up of dispatch."""
+    return constants_of(problem).dispatch.start_seconds(problem.gpus, problem.slots_per_gpu)
+
+
+START = start_seconds(question())
 
 
 def assert_below_all(problem: Problem) -> None:
@@ -139,12 +146,12 @@ def test_some_node_has_its_share_of_the_picks(rule: str) -> None:
     """Eight experts, R = 0, top-2, transport `node`: one of the two nodes has one of two picks at least, and
     3 of 4 tokens of the other send to it.
     """
-    bound = time_bound(
-        question([3, 3, 1, 1, 1, 1, 1, 1], two_nodes("measured"), 2, rule, top_k=2, transport="node")
-    )
+    counts = [3, 3, 1, 1, 1, 1, 1, 1]
+    problem = question(counts, two_nodes("measured"), 2, rule, top_k=2, transport="node")
+    bound = time_bound(problem)
     assert bound.dispatch_reason_L == ("busiest unit",)
     message_bytes = 2016  # 1984 and 8 + 8 · 2, rounded up to 16
-    assert bound.dispatch_seconds_L[0] - DISPATCH["node"].start_seconds(4) == pytest.approx(
+    assert bound.dispatch_seconds_L[0] - start_seconds(problem) == pytest.approx(
         600 * 3 / 4 * message_bytes / 50e9
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bounds import load_bound
-from planner.cost import COMBINE, COMPUTE, DISPATCH, Cost, cost
+from planner.cost import Cost, constants_of, cost
 from planner.load import LoadProfile, Trace
 from planner.placement import Placement
 from planner.problem import TRANSPORTS, Problem, Workload
@@ -27,7 +27,6 @@ from tests.planner.small import (
 )
 
 RULE_NAMES = ["even", "nearest", "nearest-static"]
-START = DISPATCH["slot"].start_seconds(4), COMBINE["slot"].start_seconds(4)
 
 
 @st.composite
@@ -52,20 +51,30 @@ def priced(draw: st.DrawFn, rules: list[str] = RULE_NAMES) -> tuple[Problem, Int
     )
 
 
+def starts(problem: Problem) -> tuple[float, float]:
+    """Start-up of dispatch and of combine."""
+    constants, size = constants_of(problem), (problem.gpus, problem.slots_per_gpu)
+    return constants.dispatch.start_seconds(*size), constants.combine.start_seconds(*size)
+
+
+START = starts(question())
+
+
 def price(problem: Problem, row_P: Any) -> Cost:
     return cost(problem, placed(row_P, problem))
 
 
 def test_the_best_plan_by_hand_under_nearest() -> None:
     """600,000 bytes over NVLink at 400 GB/s take 1.5 us, 595,200 back 1.488 us; 600 assignments on each GPU
-    17.856 us at peak; nothing crosses nodes.
+    17.856 us at peak, and 600 vectors of 992 elements enter it; nothing crosses nodes.
     """
-    found = price(question(topology=two_nodes("measured"), rule="nearest"), BEST_ROW)
+    problem = question(topology=two_nodes("measured"), rule="nearest")
+    found, compute = price(problem, BEST_ROW), constants_of(problem).compute
     assert found.load_LG.tolist() == [pytest.approx([600] * 4)]
     assert found.dispatch_seconds_L[0] == pytest.approx(START[0] + 1.5e-6)
     assert found.combine_seconds_L[0] == pytest.approx(START[1] + 1.488e-6)
     assert found.compute_seconds_L[0] == pytest.approx(
-        COMPUTE.fixed_seconds + 17.856e-6 / COMPUTE.flops_efficiency
+        compute.fixed_seconds + 17.856e-6 / compute.flops_efficiency + 600 * 992 * compute.seconds_per_value
     )
     assert "nvlink" in found.bottleneck
     assert found.cross_node_share == 0
@@ -84,10 +93,9 @@ def test_the_best_plan_by_hand_under_even() -> None:
 def test_a_rate_that_was_not_measured_is_reached_in_part() -> None:
     """The same machine by its line rates: each phase takes 1 / efficiency as long."""
     for rule, seconds, tier in (("nearest", 1.5e-6, "nvlink"), ("even", 12e-6, "nic")):
-        found = price(question(topology=two_nodes("assumed"), rule=rule), BEST_ROW)
-        assert found.dispatch_seconds_L[0] == pytest.approx(
-            START[0] + seconds / DISPATCH["slot"].efficiency(tier)
-        )
+        problem = question(topology=two_nodes("assumed"), rule=rule)
+        reached = constants_of(problem).dispatch.efficiency(tier)
+        assert price(problem, BEST_ROW).dispatch_seconds_L[0] == pytest.approx(START[0] + seconds / reached)
 
 
 @pytest.mark.parametrize("rule", ["even", "nearest"])
@@ -156,8 +164,7 @@ def test_twice_the_tokens_are_twice_the_bytes(case: tuple[Problem, Ints]) -> Non
             replace(problem, workload=replace(workload, tokens_per_rank=2 * workload.tokens_per_rank)), row_P
         ),
     )
-    starts = (constants[workload.transport].start_seconds(problem.gpus) for constants in (DISPATCH, COMBINE))
-    for phase, start in zip(("dispatch_seconds_L", "combine_seconds_L"), starts, strict=True):
+    for phase, start in zip(("dispatch_seconds_L", "combine_seconds_L"), starts(problem), strict=True):
         assert getattr(twice, phase) - start == pytest.approx(2 * (getattr(once, phase) - start), abs=1e-15)
     assert twice.load_LG == pytest.approx(2 * once.load_LG)
 
@@ -253,9 +260,8 @@ def test_a_trace_is_used_where_it_was_recorded() -> None:
     without = cost(problem, Placement(np.array([[0, 1, 2, 3]] * 2), (0, 1), 2), replace(load, trace=None))
     assert found.dispatch_seconds_L[0] < found.dispatch_seconds_L[1]
     assert found.dispatch_seconds_L[1] == without.dispatch_seconds_L[1] == without.dispatch_seconds_L[0]
-    together = (found.dispatch_seconds_L - DISPATCH["rank"].start_seconds(2)) / (
-        without.dispatch_seconds_L - DISPATCH["rank"].start_seconds(2)
-    )
+    start = starts(problem)[0]
+    together = (found.dispatch_seconds_L - start) / (without.dispatch_seconds_L - start)
     assert together[0] == pytest.approx(
         0.5 / (1 - 2 / 4 * 1 / 3)
     )  # half of the tokens, where independent pairs are 5 in 6

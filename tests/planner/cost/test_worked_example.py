@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost import COMPUTE, cost, objective_seconds_L, windows_of
+from planner.cost import constants_of, cost, objective_seconds_L, windows_of
 from planner.load import LoadProfile
 from planner.plan import Origin
 from planner.planning import make_plan
@@ -56,8 +56,9 @@ def test_every_law_prefers_b(objective: Objective) -> None:
     windows = windows_of(problem, problem.load)
     worse, better = (float(objective_seconds_L(problem, windows, placed(row, problem))[0]) for row in (A, B))
     assert better < worse
+    fixed_seconds = constants_of(problem).compute.fixed_seconds
     beyond = [
-        cost(problem, placed(row, problem), windows.loads[0]).compute_seconds_L[0] - COMPUTE.fixed_seconds
+        cost(problem, placed(row, problem), windows.loads[0]).compute_seconds_L[0] - fixed_seconds
         for row in (A, B)
     ]
     assert beyond[0] / beyond[1] == pytest.approx(960 / 600)

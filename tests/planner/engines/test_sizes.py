@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.engines.common.capability import capability, capability_of, gpu_names
+from planner.engines.common.capability import capability, capability_of
 from planner.engines.common.sizes import (
     AUTO,
     GATHER,
@@ -15,7 +15,7 @@ from planner.engines.common.sizes import (
     Sizes,
     sizes_of,
 )
-from planner.topology import read_topology
+from planner.topology import gpu_names, read_topology
 from tests.planner.engines.examples import machine
 
 MODES = (AUTO, GATHER, LOW_LATENCY, NORMAL)

@@ -110,3 +110,16 @@ def test_integers_names_the_first_cell() -> None:
     """Rows and cells are counted from 0, as in the file."""
     with pytest.raises(BadInput, match="counts, row 1, entry 2: 'x'"):
         integers([[1, 2, 3], [1, 2, "x"]], "counts", (2, 3))
+
+
+def test_seconds_of_another_releases_constants_are_not_compared(value: dict[str, Any]) -> None:
+    """An older file says none, a later one may have others: its seconds stand, its balance is judged."""
+    for constants in (None, {"dispatch": {"fixed_seconds": 1.0}}):
+        older = copy.deepcopy(value)
+        older["constants"] = constants
+        older["predicted"]["fitted"]["total_seconds"] *= 2
+        older["predicted"]["fitted"]["max_over_mean"] *= 1.5
+        problem, placement, _ = plan_from_dict(older, "plan.json")
+        assert [line.split()[0] for line in disagreements(problem, placement, older)] == [
+            "predicted.fitted.max_over_mean"
+        ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput
 from planner.bounds import load_bound
-from planner.cost import COMPUTE, cost
+from planner.cost import constants_of, cost
 from planner.planning import PlanRequest, answer
 from planner.solvers import find_method, peaks
 from planner.topology import read_speeds, read_topology, topology_from_dict
@@ -107,8 +107,9 @@ def test_half_the_speed_is_twice_the_compute() -> None:
     even = question()
     slow = replace(even, topology=even.topology.with_speeds({1: 0.5}))
     before, after = cost(even, placed(BEST_ROW, even)), cost(slow, placed(BEST_ROW, slow))
-    assert after.compute_seconds_L - COMPUTE.fixed_seconds == pytest.approx(
-        2 * (before.compute_seconds_L - COMPUTE.fixed_seconds)
+    fixed_seconds = constants_of(even).compute.fixed_seconds
+    assert after.compute_seconds_L - fixed_seconds == pytest.approx(
+        2 * (before.compute_seconds_L - fixed_seconds)
     )
     assert after.dispatch_seconds_L.tolist() == before.dispatch_seconds_L.tolist()
     assert after.max_over_mean == pytest.approx(600 / 0.5 / (2400 / 3.5))
