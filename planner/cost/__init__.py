@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, after_loss, least
 from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
 from planner.cost.over_windows import (
     TRACED_WORK,
@@ -21,6 +21,7 @@ from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint
 from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
+from planner.cost.served import Served
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
