@@ -37,16 +37,22 @@ class Narrower:
 
     @property
     def worth_it(self) -> bool:
-        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -TOLERANCE)
+        """Where it serves more, or as much as far as the model can tell, with fewer replicas."""
+        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -self.doubt)
+
+    @property
+    def doubt(self) -> float:
+        """Below it a difference is none."""
+        return max(self.error or 0.0, TOLERANCE)
 
     def __str__(self) -> str:
         layout = f"{self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs"
+        known = f"the model's error of {self.error:.0%}" if self.error else f"{self.doubt:.0%}"
         found = f"is predicted to serve {self.gain:.1%} more tokens/s"
+        found += f", within {known}" if self.gain <= self.doubt else ""
         if self.gain < WORTH:
-            found = f"is predicted to serve as many tokens/s ({self.gain:+.1%}) with fewer replicas"
-        within = self.error is not None and abs(self.gain) <= self.error
-        doubt = f", within the model's error of {self.error:.0%}" if within else ""
-        return f"{layout} {found}{doubt}: --ep {self.ep}, or `moeplan sweep` for all layouts"
+            found = f"serves as many tokens/s within {known} ({self.gain:+.1%}), with fewer replicas"
+        return f"{layout} {found}: --ep {self.ep}, or `moeplan sweep` for all layouts"
 
 
 class Resolved(Protocol):
