@@ -1,6 +1,7 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
 from planner.planning.answer import answer
+from planner.planning.comparison import CompareRequest, Comparison, Side, compare
 from planner.planning.diagnosis import Diagnosis, diagnose
 from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_split
 from planner.planning.fabric_faults import sentence
@@ -21,6 +22,8 @@ from planner.planning.verbs import evaluate, solve
 __all__ = [
     "GOOD_ENOUGH",
     "Anew",
+    "CompareRequest",
+    "Comparison",
     "Diagnosis",
     "FabricVerdict",
     "Fault",
@@ -35,6 +38,7 @@ __all__ = [
     "Reading",
     "Rebalancing",
     "Serving",
+    "Side",
     "Standing",
     "Sweep",
     "SweepRequest",
@@ -42,6 +46,7 @@ __all__ = [
     "answer",
     "best_plan",
     "budget_report",
+    "compare",
     "diagnose",
     "evaluate",
     "evaluate_engines",
