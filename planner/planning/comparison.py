@@ -83,7 +83,7 @@ class Comparison:
 
     def _doubt(self, at: int, over: int) -> float:
         one, other = self.sides[at], self.sides[over]
-        if self.varied == "placement" and one.problem.topology == other.problem.topology:
+        if one.problem.topology == other.problem.topology and one.engine == other.engine:
             return WORTH
         return max(WORTH, *(side.whole.error_share or 0.0 for side in (one, other)))
 
@@ -199,7 +199,10 @@ def _other(path: Path, base: _Posed, request: CompareRequest) -> _Posed:
             f"{path} is for {problem.workload.phase}, {base.name} for {workload.phase}; give --phase for both"
         )
     engine = anew.engine or saved.value.get("engine")
-    return _Posed(str(path), replace(problem, load=base.problem.load), saved.placement, engine)
+    step = ("tokens_per_rank", "prompt_tokens", "output_tokens", "attention_tp", "context_given")
+    alike = replace(problem.workload, **{name: getattr(workload, name) for name in step})
+    problem = replace(problem, load=base.problem.load, workload=alike)
+    return _Posed(str(path), problem, saved.placement, engine)
 
 
 def _side(one: _Posed, first: _Posed) -> Side:

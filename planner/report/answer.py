@@ -50,14 +50,18 @@ def question_line(label: str, problem: Problem, engine: str | None) -> str:
 
 
 def fits_line(problem: Problem, engine: str | None) -> str:
-    """What the GPU that keeps least has left for the KV cache."""
-    found = ledger(problem, engine)
-    if found.kv_left_bytes <= 0:
-        missing = human_bytes(-found.kv_left_bytes)
-        return line("Fits", f"NO: a GPU has {missing} less than weights and buffers take; no KV cache fits")
-    assumed = any(one.basis.startswith("assumed") for one in found.lines)
-    left = f"yes, {human_bytes(found.kv_left_bytes)} of a GPU left for the KV cache"
-    return line("Fits", f"{left} (other weights or buffers are assumed)" if assumed else left, left)
+    """How many requests at full context fit at once, beside those planned, and what is left for them."""
+    found, workload = ledger(problem, engine), problem.workload
+    groups = problem.gpus // workload.attention_tp
+    tokens = f"{found.context_tokens:,} tokens" + ("" if workload.context_given else " (assumed)")
+    holds, left = f"{found.requests * groups:,} requests of {tokens}", human_bytes(found.kv_left_bytes)
+    if not found.fits:
+        short = f"NO: a GPU is {human_bytes(found.missing_bytes)} short of KV cache"
+        return line("Fits", f"{short}; it holds {holds}, {found.planned_requests * groups:,} planned", short)
+    planned = f", {found.planned_requests * groups:,} planned" if not found.kv_floor_bytes else ""
+    return line(
+        "Fits", f"yes: {holds}{planned}; {left} of KV a GPU", f"yes: {holds}{planned}", f"yes: {holds}"
+    )
 
 
 def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -> str:

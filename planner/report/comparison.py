@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.base import human_bytes, human_seconds
 from planner.bounds import PARTS
-from planner.plan import cost_to_dict, memory_to_dict
+from planner.plan import Moves, cost_to_dict, memory_to_dict
 from planner.planning import Comparison, Side
 from planner.report.answer import question_line
 from planner.report.lines import joined, line
@@ -83,21 +83,24 @@ def _figures(found: Comparison, at: int) -> dict[str, str]:
         "experts a GPU": human_bytes(side.problem.slots_per_gpu * side.problem.slot_bytes),
         "left for the KV cache": human_bytes(side.kv_left_bytes),
         "new slots beside A": "-" if side.differing is None else f"{side.differing:,}",
-        "moves from A": f"{human_bytes(moves.total_bytes)} in {human_seconds(moves.seconds)}"
-        if moves
-        else "-",
+        "moves from A": _moves(moves),
     }
+
+
+def _moves(moves: Moves | None) -> str:
+    if moves is None:
+        return "-"
+    told = f"{human_bytes(moves.total_bytes)} in {human_seconds(moves.seconds)}"
+    return told if len(moves.transfers) else "none"
 
 
 def _basis(found: Comparison) -> list[str]:
     errors = dict.fromkeys(side.whole.error for side in found.sides)
-    if found.varied == "placement":
-        rule = (
-            "less than 1 % is called a tie: of placements on one machine most of the model's error is common"
-        )
-    else:
-        rule = "sides are called a tie within the model's error of the whole step, where it was judged"
-    return [rule, *(f"error of the whole step: {error}" for error in errors)]
+    rule = "a tie: within the model's error of the whole step; below 1 % where only placements differ"
+    return [
+        f"{rule}, since most of the error is common to them",
+        *(f"whole step: {error}" for error in errors),
+    ]
 
 
 def _setting(side: Side) -> str:
@@ -114,7 +117,7 @@ def comparison_to_dict(found: Comparison) -> dict[str, Any]:
     """The same figures for machines; SI units."""
     return {
         "schema": "moeplan/compare/1",
-        "answer": " ".join(answer_line(found).split()),
+        "answer": " ".join(answer_line(found).split()[1:]),
         "best": found.sides[found.best].name,
         "varied": found.varied,
         "load": found.load,

@@ -24,7 +24,7 @@ LONGEST = sorted(model_names(), key=len)[-3:]
 
 
 def solved(model: str = "mixtral", machine: str = "hgx-h100:2x2", **asked: Any) -> Plan:
-    settings = {"redundant": 8, "method": "greedy", **asked}
+    settings = {"redundant": 8, "method": "greedy", "tokens_per_rank": 32, "context": 256, **asked}
     return answer(PlanRequest(model, machine, **settings))
 
 
