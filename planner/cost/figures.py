@@ -56,7 +56,7 @@ def phase_figures(direction: str, transport: str, chip: str, gpus: int, *, sever
 
 
 def compute_figures(transport: str, dtype: str, chip: str, width: int) -> Figures:
-    """Of expert compute, by the weights' dtype: low-latency dispatch feeds kernels of its own. `width`: elements
+    """Of expert compute, by the weights' dtype: low-latency dispatch feeds its own kernels. `width`: elements
     of a token's vector.
     """
     known = _file()["compute"]
