@@ -1,5 +1,6 @@
 """The line of `solve` about narrower layouts: there where one serves more, with figures that hold."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +28,13 @@ def tokens(plan: Plan) -> float:
 def test_a_narrower_layout_that_serves_more_is_named_with_what_it_gains() -> None:
     """An even load: groups that no bytes leave are faster; the gain is that of `solve --ep` itself."""
     wide = answer(WIDE)
-    assert line(wide).startswith("4 x EP4 with R = 0 on the same GPUs is predicted to serve ")
-    narrow = answer(replace(WIDE, ep=4, method="refine"))
+    named = re.match(r"(\d+) x EP(\d+) with R = 0 on the same GPUs is predicted to serve ", line(wide))
+    assert named is not None
+    groups, ep = int(named[1]), int(named[2])
+    assert groups * ep == wide.problem.gpus
+    narrow = answer(replace(WIDE, ep=ep, method="refine"))
     assert f"{tokens(narrow) / tokens(wide) - 1:.1%} more tokens/s" in line(wide)
-    assert "--ep 4" in line(wide)
+    assert f"--ep {ep}" in line(wide)
 
 
 def test_nothing_is_said_where_no_narrower_layout_serves_as_much() -> None:
@@ -53,7 +57,7 @@ def skewed(seed: int) -> LoadProfile:
 
 
 def test_many_replicas_on_two_nodes_are_held_against_two_groups_of_one() -> None:
-    """A plan praised against its own default, whose layout is the fault."""
+    """A plan praised against its own default, whose layout is the fault: prompts, whose bytes cross nodes."""
     plan = answer(
         PlanRequest(
             "deepseek-v3",
@@ -61,6 +65,7 @@ def test_many_replicas_on_two_nodes_are_held_against_two_groups_of_one() -> None
             load_files=skewed(1),
             redundant=112,
             engine="sglang",
+            phase="prefill",
             method="refine",
             workers=1,
         )
