@@ -79,8 +79,12 @@ def _row(
 
 
 def _share(found: AfterLoss) -> float:
-    """Tokens a second after the worst loss, of those before, every GPU that is left with its own batch."""
-    return found.slowest.same_batch.tokens_per_s / found.before.tokens_per_s
+    """Tokens a second through the expert layers after the worst loss, of those before.
+
+    Every GPU that is left has its own batch.
+    """
+    after, before = found.slowest.same_batch, found.before
+    return after.gpus / before.gpus * before.total_seconds / after.total_seconds
 
 
 def _lost_share(problem: Problem, placement: Placement, survive: Survival) -> float:

@@ -4,8 +4,12 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, Served, after_loss, least
-from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
+from planner.cost.loss import AfterLoss, LeastRedundant, Loss, after_loss, least
+from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
+from planner.cost.memory.case import pose_case
+from planner.cost.memory.constraint import does_not_fit, grouped_bytes, too_little, within_memory
+from planner.cost.memory.ledger import ledger
+from planner.cost.memory.reserve import sglang_free_bytes
 from planner.cost.over_windows import (
     TRACED_WORK,
     Windows,
@@ -21,6 +25,7 @@ from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint
 from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
+from planner.cost.served import Served
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
@@ -78,25 +83,29 @@ __all__ = [
     "compute_seconds_G",
     "constants_of",
     "cost",
+    "does_not_fit",
     "efficiency_R",
+    "grouped_bytes",
     "inclusion_E",
     "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
     "low_latency_width",
-    "memory_notes",
     "message_bytes",
     "messages_GG",
     "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
+    "pose_case",
     "refilled",
     "remote_places_L",
+    "sglang_free_bytes",
     "step_terms",
+    "too_little",
     "ttft_terms",
     "units",
     "whole_step",
     "windows_of",
-    "within_floor",
+    "within_memory",
 ]

@@ -4,7 +4,7 @@ Before and after are under one replica rule and transport, those of the problem.
 load: every GPU that is left brings as many tokens as before, and the requests of the lost ones are gone; or
 those that are left bring the tokens of all. An expert that lost all its slots takes one of an expert that has
 several (`refilled`), as an engine does that places experts anew; one that does not would stop. Nothing else
-moves.
+moves. GPUs that share the attention of a request are lost together.
 
 Shapes: L layers, E experts, G GPUs, K losses.
 """
@@ -15,27 +15,16 @@ import numpy as np
 
 from planner.base import Infeasible
 from planner.cost.lost import balance, losses_to_look_at, lost_experts_K, surviving_rows, told
-from planner.cost.priced import Cost
 from planner.cost.refill import missing_L, refilled
+from planner.cost.served import Served, Step
 from planner.cost.step import cost
+from planner.cost.whole import whole_step
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, Survival, least_redundant
 
 MOST_TIMED = 16  # losses whose step is predicted: a quarter the worst balanced, the others evenly spaced
 TIMED_WORK = 250_000_000  # cells of traffic matrices that these predictions may take
-PARTS = ("dispatch", "compute", "combine")
-
-
-@dataclass(frozen=True)
-class Served:
-    """A step of some GPUs, and the tokens a second that it comes to."""
-
-    gpus: int
-    tokens_per_rank: int
-    total_seconds: float
-    tokens_per_s: float  # through the expert layers, of all these GPUs
-    max_over_mean: float
 
 
 @dataclass(frozen=True)
@@ -74,6 +63,7 @@ class AfterLoss:
     losses: int
     timed: int
     before: Served
+    error: str  # of the whole step's seconds on this GPU, or that it was not judged
     most_lost_experts: int  # over layers, of all losses looked at: they have no slot left
     worst_balance: Loss
     slowest: Loss  # fewest tokens a second, every GPU with its own batch
@@ -87,7 +77,11 @@ class AfterLoss:
 
 
 def after_loss(
-    problem: Problem, placement: Placement, survive: Survival, load: LoadProfile | None = None
+    problem: Problem,
+    placement: Placement,
+    survive: Survival,
+    load: LoadProfile | None = None,
+    engine: str | None = None,
 ) -> AfterLoss:
     """The worst and mean cost after the losses, on `load` (held out) or the problem's own.
 
@@ -99,7 +93,7 @@ def after_loss(
     most = int(np.clip(TIMED_WORK // (problem.gpus**2 * len(placement.layer_ids)), 4, MOST_TIMED))
     worst = np.argsort(-balance_K, kind="stable")[: most // 4].tolist()
     spaced = _spaced(len(sets), most)
-    served = _Losses(problem, placement, load)
+    served = _Losses(problem, placement, load, engine)
     timed = {k: served.loss(sets[k]) for k in sorted({*worst, *spaced})}
     return AfterLoss(
         survive=survive,
@@ -111,6 +105,7 @@ def after_loss(
         losses=len(sets),
         timed=len(timed),
         before=served.before,
+        error=served.error,
         most_lost_experts=max(lost_experts_K(placement, problem.model.experts, sets)),
         worst_balance=timed[worst[0]],
         slowest=timed[min(timed, key=lambda k: (timed[k].same_batch.tokens_per_s, k))],
@@ -122,8 +117,8 @@ def after_loss(
 def one_loss(
     problem: Problem, placement: Placement, lost: tuple[int, ...], load: LoadProfile | None = None
 ) -> tuple[Served, Loss]:
-    """What is served before and after the loss of these GPUs."""
-    served = _Losses(problem, placement, load)
+    """What is served before and after the loss of these GPUs, by no engine named."""
+    served = _Losses(problem, placement, load, None)
     return served.before, served.loss(lost)
 
 
@@ -154,50 +149,40 @@ def _spaced(losses: int, most: int) -> list[int]:
 class _Losses:
     """One placement on one load: what it serves whole, and after each loss."""
 
-    def __init__(self, problem: Problem, placement: Placement, load: LoadProfile | None) -> None:
-        self._problem, self._placement, self._load = problem, placement, load
-        self._whole = cost(problem, placement, load)
+    def __init__(
+        self, problem: Problem, placement: Placement, load: LoadProfile | None, engine: str | None
+    ) -> None:
+        self._problem, self._placement, self._load, self._engine = problem, placement, load, engine
         tokens = problem.workload.tokens_per_rank
-        self.before = _served(problem, self._whole, tokens, problem.gpus * tokens)
+        self._whole = self._step(problem, placement)
+        self.before = self._whole.served(problem.gpus * tokens)
+        self.error = self._whole.whole.error
 
     def loss(self, lost: tuple[int, ...]) -> Loss:
-        problem, rows = self._problem, surviving_rows(self._placement, lost)
+        problem, gone = self._problem, _with_groups(self._problem, lost)
         # what is left promises nothing
-        topology = problem.topology.without(lost)
+        topology = problem.topology.without(gone)
         asked = replace(problem, topology=topology, survive=None, resplittable=False, kv_floor_bytes=0.0)
-        left = surviving(problem, self._placement, lost)
-        tokens, before = problem.workload.tokens_per_rank, problem.gpus * problem.workload.tokens_per_rank
+        rows, left = surviving_rows(self._placement, gone), surviving(problem, self._placement, gone)
+        tokens = problem.workload.tokens_per_rank
+        before = problem.gpus * tokens
         more = replace(asked, workload=replace(asked.workload, tokens_per_rank=-(-before // left.gpus)))
-        same, all_tokens = cost(asked, left, self._load), cost(more, left, self._load)
+        same, all_tokens = self._step(asked, left), self._step(more, left)
         return Loss(
             lost,
             int(missing_L(rows.expert_LP, problem.model.experts).sum()),
-            _served(asked, same, tokens, left.gpus * tokens),
-            _served(more, all_tokens, more.workload.tokens_per_rank, before),
-            self._gain(same, left.gpus / problem.gpus) or self._gain(all_tokens, 1.0),
+            same.served(left.gpus * tokens),
+            all_tokens.served(before),
+            self._whole.gain(same, left.gpus / problem.gpus) or self._whole.gain(all_tokens, 1.0),
         )
 
-    def _gain(self, after: Cost, share: float) -> str:
-        """Why `share` of the tokens takes no longer than that share of the step before: the part of the step
-        that gives most, and what it waited for. Empty where it does take longer.
-        """
-        whole = self._whole
-        if after.total_seconds > share * whole.total_seconds:
-            return ""
-        saved = {
-            part: share * float(getattr(whole, f"{part}_seconds_L").sum())
-            - float(getattr(after, f"{part}_seconds_L").sum())
-            for part in PARTS
-        }
-        part = max(PARTS, key=lambda name: saved[name])
-        if part == "compute":
-            balance = f"max/mean {whole.max_over_mean:.2f} to {after.max_over_mean:.2f}"
-            return f"compute waited for GPUs that were lost or are less busy beside the others ({balance})"
-        crossed, crosses = whole.cross_node_share, after.cross_node_share
-        away = f"{crossed:.0%} of the assignments left their node, now {crosses:.0%}"
-        return f"{part} waited for {whole.bottleneck} ({away}): smaller groups of GPUs are faster here"
+    def _step(self, problem: Problem, placement: Placement) -> Step:
+        found = cost(problem, placement, self._load)
+        return Step(problem, found, whole_step(problem, found, self._engine))
 
 
-def _served(problem: Problem, found: Cost, tokens_per_rank: int, tokens: int) -> Served:
-    seconds = found.total_seconds
-    return Served(problem.gpus, tokens_per_rank, seconds, tokens / seconds, found.max_over_mean)
+def _with_groups(problem: Problem, lost: tuple[int, ...]) -> tuple[int, ...]:
+    """With the GPUs that share the attention of their requests."""
+    shared = problem.workload.attention_tp
+    groups = {gpu // shared for gpu in lost}
+    return tuple(gpu for gpu in range(problem.gpus) if gpu // shared in groups)

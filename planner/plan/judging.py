@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.bounds import Bound, load_bound, time_bound
-from planner.cost import Cost, after_loss, cost, objective_seconds_L, windows_of
+from planner.cost import AfterLoss, Cost, after_loss, cost, objective_seconds_L, windows_of
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.plan.moves import Moves
@@ -53,7 +53,7 @@ def judged(
         fitted_objective_seconds=fitted.objective_seconds,
         held_out_objective_seconds=held_out.objective_seconds if held_out else None,
         domains=_domains(problem, placement, held_out_load),
-        after_loss=after_loss(problem, placement, survive, held_out_load) if survive else None,
+        after_loss=_after_loss(problem, placement, held_out_load, origin),
         moves=moves,
     )
 
@@ -62,6 +62,15 @@ def _assert_valid(problem: Problem, placement: Placement, origin: Origin) -> Non
     broken = violations(problem, placement)
     if broken:
         raise AssertionError(f"method {origin.method} broke the rule '{broken[0].rule}': {broken[0].text}")
+
+
+def _after_loss(
+    problem: Problem, placement: Placement, load: LoadProfile | None, origin: Origin
+) -> AfterLoss | None:
+    """Where the problem asks to survive losses."""
+    if problem.survive is None:
+        return None
+    return after_loss(problem, placement, problem.survive, load, origin.engine)
 
 
 class _Figures(NamedTuple):

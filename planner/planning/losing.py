@@ -57,13 +57,13 @@ def look_at_losses(
     if problem.gpus == 1:
         raise BadInput(f"{plan_file}: the plan is for one GPU: nothing is left when it is lost")
     usual = (Survival(gpus=1), *((Survival(node=True),) if problem.topology.node_count > 1 else ()))
-    kinds = tuple(_kind(problem, placement, kind) for kind in survive or usual)
+    kinds = tuple(_kind(problem, placement, kind, name) for kind in survive or usual)
     title = find_engine(name).TITLE if name else ""
     elastic = elastic_of(name) if name else None
     return Losses(plan_file, problem, title, elastic, exposure(problem, placement), kinds, notes)
 
 
-def _kind(problem: Problem, placement: Placement, survive: Survival) -> LossKind:
+def _kind(problem: Problem, placement: Placement, survive: Survival, engine: str | None) -> LossKind:
     fewest, size_X = least(problem, survive), np.sort(np.bincount(survive.place_G(problem.node_G)))
     left = int(size_X[: -survive.losses].sum())
     slots, experts = left * problem.slots_per_gpu, problem.model.experts
@@ -71,4 +71,4 @@ def _kind(problem: Problem, placement: Placement, survive: Survival) -> LossKind
         return LossKind(survive, fewest, None, "nothing is left")
     if slots < experts:
         return LossKind(survive, fewest, None, f"{slots} slots are left for {experts} experts a layer")
-    return LossKind(survive, fewest, after_loss(problem, placement, survive))
+    return LossKind(survive, fewest, after_loss(problem, placement, survive, engine=engine))

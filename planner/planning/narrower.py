@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.base import Infeasible
-from planner.cost import TOLERANCE, cost, ledger
+from planner.cost import TOLERANCE, WholeStep, cost, ledger, whole_step
 from planner.engines import judge_launch
 from planner.load import LoadProfile
 from planner.plan import Plan
 from planner.planning.groups import ep_sizes, groups_of
 from planner.planning.solving import ProblemOfR, quick_placement
-from planner.planning.whole import Step, step_of
 from planner.solvers import Search, Workforce
 from planner.topology import Topology
 
@@ -38,16 +37,22 @@ class Narrower:
 
     @property
     def worth_it(self) -> bool:
-        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -TOLERANCE)
+        """Where it serves more, or as much as far as the model can tell, with fewer replicas."""
+        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -self.doubt)
+
+    @property
+    def doubt(self) -> float:
+        """Below it a difference is none."""
+        return max(self.error or 0.0, TOLERANCE)
 
     def __str__(self) -> str:
         layout = f"{self.groups} x EP{self.ep} with R = {self.redundant} on the same GPUs"
+        known = f"the model's error of {self.error:.0%}" if self.error else f"{self.doubt:.0%}"
         found = f"is predicted to serve {self.gain:.1%} more tokens/s"
+        found += f", within {known}" if self.gain <= self.doubt else ""
         if self.gain < WORTH:
-            found = f"is predicted to serve as many tokens/s ({self.gain:+.1%}) with fewer replicas"
-        within = self.error is not None and abs(self.gain) <= self.error
-        doubt = f", within the model's error of {self.error:.0%}" if within else ""
-        return f"{layout} {found}{doubt}: --ep {self.ep}, or `moeplan sweep` for all layouts"
+            found = f"serves as many tokens/s within {known} ({self.gain:+.1%}), with fewer replicas"
+        return f"{layout} {found}: --ep {self.ep}, or `moeplan sweep` for all layouts"
 
 
 class Resolved(Protocol):
@@ -80,7 +85,7 @@ def narrower(plan: Plan, ask: Callable[[Topology], Resolved]) -> Narrower | None
     On held-out load where the plan has some.
     """
     problem, engine = plan.problem, plan.origin.engine
-    own = step_of(problem, plan.held_out or plan.fitted, engine).tokens_per_s_per_gpu
+    own = whole_step(problem, plan.held_out or plan.fitted, engine).tokens_per_s_per_gpu
     sizes = [size for size in ep_sizes(problem.topology) if size < problem.gpus]
     offers = [_offered(plan, size, own, ask) for size in sizes if size % problem.workload.attention_tp == 0]
     better = [offer for offer in offers if offer is not None and offer.worth_it]
@@ -93,7 +98,7 @@ def _offered(plan: Plan, ep: int, own: float, ask: Callable[[Topology], Resolved
     """
     gpus = plan.problem.gpus
     asked = [ask(group) for group in groups_of(plan.problem.topology, ep)]
-    found: list[tuple[int, Step]] = []
+    found: list[tuple[int, WholeStep]] = []
     for more in range(MORE_SLOTS + 1):
         redundant = asked[0].least_redundant + more * ep
         steps = [_step(plan, one, redundant) for one in asked]
@@ -107,10 +112,10 @@ def _offered(plan: Plan, ep: int, own: float, ask: Callable[[Topology], Resolved
     redundant, step = next(one for one in found if one[1].tokens_per_s_per_gpu >= most * (1 - TOLERANCE))
     tokens = step.tokens_per_s_per_gpu
     spared = plan.problem.redundant // gpus - redundant // ep
-    return Narrower(gpus // ep, ep, redundant, tokens, tokens / own - 1, spared, step.error)
+    return Narrower(gpus // ep, ep, redundant, tokens, tokens / own - 1, spared, step.error_share)
 
 
-def _step(plan: Plan, asked: Resolved, redundant: int) -> Step | None:
+def _step(plan: Plan, asked: Resolved, redundant: int) -> WholeStep | None:
     """The step of one group; None where it does not fit or is not served."""
     engine = plan.origin.engine
     try:
@@ -120,4 +125,4 @@ def _step(plan: Plan, asked: Resolved, redundant: int) -> Step | None:
     if ledger(problem, engine).kv_left_bytes <= 0 or (engine and judge_launch(engine, problem).refused):
         return None
     placement = quick_placement(problem, Search(METHOD, workforce=Workforce(1)), engine)
-    return step_of(problem, cost(problem, placement, asked.held_out_load), engine)
+    return whole_step(problem, cost(problem, placement, asked.held_out_load), engine)

@@ -16,7 +16,7 @@ def loss_table(found: AfterLoss) -> Table:
     """Before, worst and mean: steps and tokens/s of the GPUs left, with their own batch and all tokens."""
     where = "held-out" if found.held_out else "fitted"
     before = found.before
-    rows: list[tuple[str, ...]] = [("none", "", human_seconds(before.total_seconds), "100.0%", "", "")]
+    rows: list[tuple[str, ...]] = [("none", "", human_seconds(before.whole_seconds), "100.0%", "", "")]
     one_by_one = {"worst balance": found.worst_balance, "slowest": found.slowest}
     rows += [(name, gpus_text(loss.gpus), *cells(loss, before)) for name, loss in one_by_one.items()]
     own = f"{found.mean_same_batch_tokens_per_s / before.tokens_per_s:.1%}"
@@ -28,15 +28,16 @@ def loss_table(found: AfterLoss) -> Table:
 def loss_note(found: AfterLoss) -> str:
     """What the table rests on, the fewest replicas that survive, and why a loss may cost nothing."""
     lines = [
-        f"{rests_on(found.replica_rule, found.transport)} {coverage(found)}.",
+        f"{rests_on(found.replica_rule, found.transport, found.error)} {coverage(found)}.",
         least_text(found.survive, found.least_redundant),
         *gain_texts(found),
     ]
     return "\n".join(lines)
 
 
-def rests_on(replica_rule: str, transport: str) -> str:
+def rests_on(replica_rule: str, transport: str, error: str) -> str:
     return (
+        f"Seconds are of the engine's whole step: {error}. "
         f"Before is the plan as served, and after is under the same rule ({replica_rule}) and transport "
         f"({transport}). Own batch: each GPU left brings as many tokens as before, the lost ones' requests "
         "are gone; all tokens: the GPUs left bring those of all. Nothing is re-planned."
@@ -72,7 +73,7 @@ def gain_texts(found: AfterLoss) -> list[str]:
 def cells(loss: Loss, before: Served) -> tuple[str, ...]:
     """Step and tokens/s with the own batch, then with all tokens."""
     pairs = (
-        (human_seconds(one.total_seconds), f"{one.tokens_per_s / before.tokens_per_s:.1%}")
+        (human_seconds(one.whole_seconds), f"{one.tokens_per_s / before.tokens_per_s:.1%}")
         for one in (loss.same_batch, loss.all_tokens)
     )
     return tuple(text for pair in pairs for text in pair)

@@ -19,8 +19,9 @@ def losses_report(found: Losses) -> RenderableType:
     for one in looked:
         tables += [loss_table(one), Text("\n".join([*gain_texts(one), f"{coverage(one)}."]))]
     problem = found.problem
+    rule, transport = problem.replica_rule, problem.workload.transport
     notes = [
-        rests_on(problem.replica_rule, problem.workload.transport),
+        *(rests_on(rule, transport, one.error) for one in looked[:1]),
         "R: with experts kept where they are; placed anew: on the GPUs left, what has no copy from disk.",
         *_engine_notes(found),
         *found.exposure.sentences,
@@ -34,7 +35,7 @@ def _answer(found: Losses, looked: list[AfterLoss]) -> list[str]:
     problem, now = found.problem, ""
     if looked:
         before = looked[0].before
-        now = f": {before.tokens_per_s:,.0f} tokens/s, {human_seconds(before.total_seconds)} a step"
+        now = f": {before.tokens_per_s:,.0f} tokens/s, {human_seconds(before.whole_seconds)} a step"
     counts = [(kind.survive, kind.least_redundant) for kind in found.kinds]
     least = [f"{kind} {or_none(r.kept)} (placed anew: {or_none(r.replaced)})" for kind, r in counts]
     return [

@@ -42,11 +42,14 @@ def sweep_report(found: Sweep) -> RenderableType:
 def _basis(found: Sweep) -> list[str]:
     side = "held-out" if found.held_out else "fitted"
     steps = {
-        one.row.figures.step.error_text for rows in found.phases.values() for one in rows if one.row.figures
+        f"{phase} step, error on {one.row.figures.step.error}": None
+        for phase, rows in found.phases.items()
+        for one in rows
+        if one.row.figures
     }
     return [
         f"{found.model.name}; load: {found.load.source}; figures on {side} load, placed by a fast method.",
-        *(f"Step: {text}." for text in sorted(steps)),
+        *(f"{text}." for text in steps),
         HEADS,
         "Groups of a machine are alike and have it to themselves; the slowest counts where they differ.",
         *(f"Note: {note}" for note in found.notes),
@@ -142,5 +145,5 @@ def _row_value(one: Ranked) -> dict[str, Any]:
     told = asdict(figures)
     step = told.pop("step")
     seconds = {"seconds": dict(step["seconds"]), "step_seconds": figures.step.total_seconds}
-    error = {"error": step["error"], "error_text": step["error_text"]}
+    error = {"error_share": step["error_share"], "error": step["error"]}
     return {**value, "tokens_per_s_per_gpu": figures.tokens_per_s_per_gpu, **seconds, **error, **told}

@@ -113,7 +113,7 @@ def _ties(rows: list[Ranked], best: Figures) -> list[str]:
     tied = list(dict.fromkeys(named(one.row) for one in rows if one.tie))
     if not tied:
         return []
-    error = f" ({best.step.error:.0%})" if best.step.error is not None else ""
+    error = "" if best.step.error_share is None else f" ({best.step.error_share:.0%})"
     more = f" and {len(tied) - 3} more" if len(tied) > 3 else ""
     return [f"As good within the model's error{error}: {'; '.join(tied[:3])}{more}."]
 

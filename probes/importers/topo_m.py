@@ -6,10 +6,11 @@ names neither GPU models nor the rates of NICs.
 """
 
 from collections import Counter
+from dataclasses import replace
 
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
-from probes.base.facts import GpuFact, HostFacts, NicFact, Notes
+from probes.base.facts import GpuFact, HostFacts, NicFact, Notes, noted
 from probes.importers.topo_cells import Cells, cells_of
 from probes.importers.topo_columns import Columns, columns_of
 from probes.importers.topo_numa import numa_nodes
@@ -60,22 +61,37 @@ def _host(name: str, table: Table, columns: Columns, cells: Cells, paste: Paste,
     if bare:
         paths = f"the paths from GPU {listed(bare)} to all NICs are not in the text"
         notes.unknown.append(f"{paths}; their nearest NICs are not known")
-    domains = domains_from_paths(gpus, gpu_paths)
     numa = numa_nodes(table, gpus, notes)
     _note_legend(paste, nics, notes)
-    return HostFacts(
+    facts = HostFacts(
         name,
         KIND,
         "imported",
-        gpus=tuple(GpuFact(gpu, numa=numa.get(gpu), nvlinks=domains.links[gpu]) for gpu in range(gpus)),
+        gpus=tuple(GpuFact(gpu, numa=numa.get(gpu)) for gpu in range(gpus)),
         nics=tuple(NicFact(nic, device=paste.devices.get(nic)) for nic in columns.nics),
-        gpu_paths=gpu_paths,
         nic_paths=nic_paths,
+    )
+    return _with_nvlink(facts, gpu_paths, paste, notes)
+
+
+def _with_nvlink(
+    facts: HostFacts, gpu_paths: dict[tuple[int, int], str], paste: Paste, notes: Notes
+) -> HostFacts:
+    """With the paths between GPUs, and what NVLink joins; neither where the matrix shows PCI paths alone."""
+    shows_links = any(word.startswith("NV") for word in gpu_paths.values())
+    if not shows_links and "PIX" in paste.legend and not paste.legend & {"NV#", "SOC"}:
+        lost = "the legend explains no NV#: this is 'topo -mp', which shows PCI paths alone"
+        notes.unknown.append(f"NVLink: {lost}; give 'nvidia-smi topo -m'")
+        return noted(facts, notes.unknown, notes.warnings)
+    domains = domains_from_paths(len(facts.gpus), gpu_paths)
+    facts = replace(
+        facts,
+        gpus=tuple(replace(gpu, nvlinks=domains.links[gpu.index]) for gpu in facts.gpus),
+        gpu_paths=gpu_paths,
         nvlink_kind=domains.kind,
         domains=domains.domains,
-        unknown=(*notes.unknown, *domains.unknown),
-        warnings=(*notes.warnings, *domains.warnings),
     )
+    return noted(facts, (*notes.unknown, *domains.unknown), (*notes.warnings, *domains.warnings))
 
 
 def _note_legend(paste: Paste, nics: int, notes: Notes) -> None:

@@ -24,6 +24,7 @@ _CPU_COLUMN = re.compile(r"CPU\s{1,16}Affinity")
 _ANY_NAME = re.compile(r"GPU\d{1,4}|(?!GPU)[A-Za-z][\w.-]{1,40}")
 _LABEL = re.compile(r"[ \t]{0,64}(NV\d{1,3}|SYS|NODE|PHB|PXB|PIX|SOC|X)")
 _P2P_WORD = re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\b")
+_LEGEND = re.compile(r"(X|SYS|NODE|PHB|PXB|PIX|NV#|SOC)[ \t]{1,8}= ")
 _NIC_LEGEND = re.compile(r"(NIC\d{1,4}):[ \t]{1,16}([A-Za-z][\w.-]{1,40})\s*")
 _START = re.compile(
     rb"(?:GPU|NIC)\d{1,4}[ \t]{1,64}(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX|SOC)\b"
@@ -75,6 +76,7 @@ class Paste:
     tables: tuple[Table, ...]
     devices: dict[str, str]
     cut_legend: str | None
+    legend: frozenset[str] = frozenset()  # the link words that it explains
 
 
 def looks_like_topo(content: bytes) -> bool:
@@ -89,9 +91,12 @@ def read_paste(content: bytes) -> Paste:
     devices: dict[str, str] = {}
     lines = text.split("\n")
     cut_legend = previous = None
+    explained: set[str] = set()
     for number, raw in enumerate(lines, start=1):
         line = _ESCAPE.sub("", raw[:_LONGEST_LINE])
         line = line[_QUOTE.match(line).end() :]  # type: ignore[union-attr]  # matches at least nothing
+        if word := _LEGEND.match(line):
+            explained.add(word[1])
         legend = _NIC_LEGEND.fullmatch(line)
         if legend:
             devices.setdefault(legend[1], legend[2])
@@ -100,7 +105,8 @@ def read_paste(content: bytes) -> Paste:
             cut_legend = previous if previous and line else None if previous else cut_legend
             previous = None
             _take(tables, line, number, cut=number == len(lines) and bool(line))
-    return Paste(tuple(table for table in tables if table.rows), devices, cut_legend)
+    whole = tuple(table for table in tables if table.rows)
+    return Paste(whole, devices, cut_legend, frozenset(explained))
 
 
 def _take(tables: list[Table], line: str, number: int, *, cut: bool) -> None:

@@ -14,6 +14,7 @@ from probes.machine.nvlink_domains import components
 Uses = dict[int, tuple[int, ...]]  # the NICs of each GPU that has any
 Pool = tuple[tuple[int, ...], tuple[int, ...]]  # GPUs, and the NICs that they share
 _STATED = Evidence("assumed", "stated by the user (--nic)")
+BESIDE = PATHS[:2]  # behind the PCIe switch of the GPU
 ONE_SOCKET = PATHS[:4]  # SYS crosses sockets: no GPU's own NIC
 
 
@@ -25,15 +26,19 @@ def is_usable(host: Host, nic: int) -> bool:
 def affinity(host: Host) -> dict[int, tuple[int, ...] | None]:
     """For each GPU its nearest usable NICs by path class, none where all are across sockets.
 
-    None where its paths are not known.
+    Of NICs that are merely on its socket only those that sit beside some GPU, where there are such: others
+    are for storage or management. None where its paths are not known.
     """
     nearest: dict[int, tuple[int, ...] | None] = {}
     usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
     shown = [nic for nic in usable if any((gpu, nic) in host.nic_paths for gpu in range(len(host.gpus)))]
+    owned = {nic for (_, nic), word in host.nic_paths.items() if word in BESIDE}
     for gpu in range(len(host.gpus)):
         paths = {nic: host.nic_paths[gpu, nic] for nic in shown if (gpu, nic) in host.nic_paths}
         best = next((word for word in ONE_SOCKET if word in paths.values()), None)
         near = tuple(nic for nic, word in paths.items() if word == best)
+        if best not in BESIDE:
+            near = tuple(nic for nic in near if nic in owned) or near
         hidden = len(paths) < len(shown) or (usable and not shown)
         nearest[gpu] = None if hidden and best != ONE_SOCKET[0] else near
     return nearest
@@ -126,17 +131,20 @@ def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> Uses | None:
 
 
 def _of_far_gpus(host: Host, uses: Uses, notes: Notes) -> Uses:
-    """NICs of GPUs that have none on their socket: those of all others, where these share one pool."""
+    """NICs of GPUs that have none on their socket: those of all others, which then share them as one pool."""
     far = [gpu for gpu in range(len(host.gpus)) if gpu not in uses]
     if not far:
         return {}
     none = f"{host.title}: GPU {_some(far)} has no NIC on its socket"
-    pools = _pools(uses, len(host.gpus))
-    if len(pools) != 1:
+    nics = tuple(sorted({nic for mine in uses.values() for nic in mine}))
+    if not nics:
         notes.unknown.append(f"{none}; which NIC it uses for other hosts is not known")
         return {}
-    ((_, nics),) = pools
-    notes.warnings.append(f"{none} and is taken to use {_some([host.nics[nic].name for nic in nics])}")
+    names = _some([host.nics[nic].name for nic in nics])
+    shared = (
+        "" if len(_pools(uses, len(host.gpus))) == 1 else ", so that all GPUs are planned as sharing these"
+    )
+    notes.warnings.append(f"{none} and is taken to use {names}{shared}")
     return dict.fromkeys(far, nics)
 
 

@@ -60,7 +60,9 @@ def _compare_links(host: Host, nvlink: NvLink, gpus: Sequence[GpuLinks], notes: 
                 f"{host.title}: GPU {gpu} shows {links} NVLinks, an {model.model} has {model.nvlinks}: "
                 "it is another model; name it: --gpu"
             )
-        if links and links != model.nvlinks:
+        may_lack = "PCIe" in model.model  # bridges are sold apart
+        shows = any(gpu in pair for pair in host.gpu_paths)
+        if links != model.nvlinks and (links or (shows and not may_lack)):
             shown.setdefault((links, model), []).append(gpu)
     for (links, model), members in shown.items():
         which = f"{links} NVLinks are shown of the {model.nvlinks} that the {model.model} has"

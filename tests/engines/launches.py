@@ -133,7 +133,6 @@ def shared_attention(kind: type[Kind], config_of: Callable[[ModelSpec], Config |
         config = config_of(model)
         for machine, shared in (("8 x H100", 2), ("8 x H100", 8), ("2 x 8 H100", 4), ("2 x 8 B200", 8)):
             for phase in TOKENS:
-                yield kind(model, config, machine, phase, phase, shared)
                 yield kind(model, config, machine, phase, "mixed", shared)
 
 

@@ -29,6 +29,7 @@ REASONS = (  # every refusal has one of these
         "they do not divide over",
     ),
     "does not divide: use fewer GPUs",
+    "--attention-tp",
 )
 Answers = dict[str, dict[str, Any]]
 

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 REASONS = (  # every refusal has one of these
     *("slots a GPU would fit", "has no expert balancer for", "by expert parallelism: "),
     *("for the KV cache beside", "needs more than"),
+    "--attention-tp",
 )
 Answers = dict[str, dict[str, Any]]
 
@@ -35,7 +36,9 @@ def launches() -> list[Asked]:
 @pytest.fixture(scope="module")
 def answers(launches: list[Asked]) -> Answers:
     different = for_resolver(launches)
-    return dict(zip(different, ask(PYTHON, "vllm_resolver.py", list(different.values())), strict=True))
+    return dict(
+        zip(different, ask(PYTHON, "vllm_resolver.py", list(different.values()), seconds=1800), strict=True)
+    )
 
 
 @pytest.fixture(scope="module")

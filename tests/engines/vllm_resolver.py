@@ -42,6 +42,8 @@ def resolved(launch: Answer, answer: Answer) -> Any:
     (Path(folder) / "config.json").write_text(json.dumps(launch["config"]))
     args.model = args.tokenizer = args.model_tag = folder
     args.skip_tokenizer_init = True
+    # over several GPUs of a request it looks up passes that name operations of its library
+    importlib.import_module("torch").ops._C.__class__.building = args.tensor_parallel_size > 1
     engine = vllm("engine.arg_utils").AsyncEngineArgs.from_cli_args(args)
     context = vllm("usage.usage_lib").UsageContext.OPENAI_API_SERVER
     found = engine.create_engine_config(context, headless=bool(args.headless))

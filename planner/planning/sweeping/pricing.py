@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from planner.base import Infeasible
-from planner.cost import CurvePoint, ledger
+from planner.cost import CurvePoint, WholeStep, ledger, whole_step
 from planner.load import LoadProfile
 from planner.planning.answer import ResolvedRequest, resolve
 from planner.planning.redundancy import curve_point, redundant_curve
@@ -13,7 +13,6 @@ from planner.planning.sweeping.points import Layout, question
 from planner.planning.sweeping.request import AUTO, FEWEST, Point
 from planner.planning.sweeping.row import Figures, Row
 from planner.planning.sweeping.services import services
-from planner.planning.whole import Step, step_of
 from planner.problem import Problem
 from planner.solvers import Search
 from planner.topology import Topology
@@ -73,7 +72,7 @@ def _redundant(asked: ResolvedRequest, point: Point, group: Placed) -> int:
 def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfile | None) -> Figures:
     placement = group.placement(problem, point.engine)
     priced = group.judged(problem, point.engine, held_out)
-    step = step_of(problem, priced, point.engine)
+    step = whole_step(problem, priced, point.engine)
     memory = ledger(problem, point.engine)
 
     def tokens_on(machine: Topology | None) -> float | None:
@@ -81,7 +80,7 @@ def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfil
             return None
         changed = replace(problem, topology=machine)
         there = group.judged(problem, point.engine, held_out, machine)
-        return step_of(changed, there, point.engine).tokens_per_s_per_gpu
+        return whole_step(changed, there, point.engine).tokens_per_s_per_gpu
 
     return Figures(
         redundant=problem.redundant,
@@ -102,7 +101,7 @@ def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfil
     )
 
 
-def _bottleneck(step: Step, tier: str) -> str:
+def _bottleneck(step: WholeStep, tier: str) -> str:
     """The part that takes longest, and of dispatch and combine the kind of link that they wait for."""
     part = max(step.seconds, key=lambda name: step.seconds[name])
     return f"{part}: {tier}" if tier and part in ("dispatch", "combine") else part

@@ -62,8 +62,9 @@ def _within_error(row: Row, best: Row | None) -> bool:
     """Whether the model cannot tell another row from the best: they differ by less than it may be off."""
     if row is best or best is None or row.figures is None or best.figures is None:
         return False
-    errors = [figures.step.error for figures in (row.figures, best.figures) if figures.step.error is not None]
-    return bool(errors) and _tokens(row) >= _tokens(best) * (1 - max(errors))
+    errors = [figures.step.error_share for figures in (row.figures, best.figures)]
+    known = [error for error in errors if error is not None]
+    return bool(known) and _tokens(row) >= _tokens(best) * (1 - max(known))
 
 
 def _tokens(row: Row) -> float:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.cost import WholeStep
 from planner.planning.sweeping.request import Point
-from planner.planning.whole import Step
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Figures:
     tokens_per_rank: int
     transport: str
     replica_rule: str
-    step: Step
+    step: WholeStep
     max_over_mean: float
     bottleneck: str
     memory_left_bytes: float

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import planner.cost.lost
 from planner.base import BadInput, Infeasible
-from planner.cost import AfterLoss, Served, after_loss, cost
+from planner.cost import AfterLoss, Served, after_loss, cost, whole_step
 from planner.cost.loss import one_loss
 from planner.cost.lost import surviving_rows
 from planner.load import LoadProfile
@@ -37,6 +37,10 @@ def anew(problem: Problem, placement: Placement, lost: tuple[int, ...]) -> tuple
     return question, Placement(np.array(rows), placement.layer_ids, len(left))
 
 
+def whole_seconds(problem: Problem, placement: Placement) -> float:
+    return whole_step(problem, cost(problem, placement), None).total_seconds
+
+
 @settings(max_examples=40)
 @given(problem=surviving_problems(most_experts=6))
 def test_worst_and_mean_are_those_of_every_loss(problem: Problem) -> None:
@@ -53,8 +57,8 @@ def test_worst_and_mean_are_those_of_every_loss(problem: Problem) -> None:
         question, left = anew(problem, placement, lost)
         assert violations(question, left) == []
         more = replace(question.workload, tokens_per_rank=-(-tokens * problem.gpus // question.gpus))
-        own[lost] = question.gpus * tokens / cost(question, left).total_seconds
-        every[lost] = problem.gpus * tokens / cost(replace(question, workload=more), left).total_seconds
+        own[lost] = question.gpus * tokens / whole_seconds(question, left)
+        every[lost] = problem.gpus * tokens / whole_seconds(replace(question, workload=more), left)
     assert found.exact
     assert found.losses == found.possible == len(own)
     assert found.before.total_seconds == cost(problem, placement).total_seconds
@@ -106,7 +110,7 @@ def test_tokens_by_hand() -> None:
     problem = problem_of([[4, 3, 2, 1]], gpus=4, slots_per_gpu=2)
     placement = Placement(np.array([[0, 1, 2, 3, 0, 1, 2, 3]]), (0,), 4)
     before, loss = one_loss(problem, placement, (3,))
-    tokens = [one.tokens_per_s * one.total_seconds for one in (before, loss.same_batch, loss.all_tokens)]
+    tokens = [one.tokens_per_s * one.whole_seconds for one in (before, loss.same_batch, loss.all_tokens)]
     assert tokens == pytest.approx([512, 384, 512])
     assert (loss.same_batch.gpus, loss.all_tokens.tokens_per_rank) == (3, 171)
 

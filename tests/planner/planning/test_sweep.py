@@ -70,8 +70,7 @@ def test_every_row_is_what_solve_says_of_the_same_question(found: Sweep) -> None
         figures, plan = row.figures, solved(row)
         assert figures is not None
         priced = judged(plan, row.point.engine)
-        whole = whole_step(plan.problem, priced, row.point.engine)
-        assert (figures.step.seconds, figures.step.error_text) == (whole.seconds, whole.error)
+        assert figures.step == whole_step(plan.problem, priced, row.point.engine)
         assert figures.max_over_mean == priced.max_over_mean
         assert figures.memory_left_bytes == ledger(plan.problem, row.point.engine).kv_left_bytes
         tokens = plan.problem.workload.tokens_per_rank
@@ -89,6 +88,7 @@ def test_what_does_not_fit_is_what_solve_refuses(found: Sweep) -> None:
     for row in refused:
         asked = PlanRequest("mixtral", topology=MACHINE, ep=row.point.ep, redundant=0, workers=1)
         if row.point.redundant == "fewest":
+            asked = replace(asked, tokens_per_rank=row.point.tokens_per_rank)
             with pytest.raises(BadInput) as said:
                 answer(replace(asked, phase=row.point.phase, engine=row.point.engine))
             assert str(said.value) == row.why_not
@@ -108,9 +108,9 @@ def test_nics_at_half_are_the_same_placement_on_another_machine(found: Sweep) ->
         assert row.figures is not None
         plan = solved(row)
         halved = replace(plan.problem, topology=with_nics_at(plan.problem.topology, 0.5))
-        seconds = whole_step(halved, cost(halved, plan.placement, plan.held_out_load), None).total_seconds
+        priced = cost(halved, plan.placement, plan.held_out_load)
         assert row.figures.nics_halved is not None
-        assert row.figures.nics_halved == pytest.approx(halved.workload.tokens_per_rank / seconds)
+        assert row.figures.nics_halved == whole_step(halved, priced, None).tokens_per_s_per_gpu
         assert row.figures.nics_halved <= row.figures.tokens_per_s_per_gpu
     narrow = [row for row in rows_of(found) if row.figures and row.point.ep <= 2]
     assert narrow
@@ -134,12 +134,12 @@ def test_the_slowest_group_counts_where_groups_differ() -> None:
         PlanRequest("olmoe", replace(topology, nodes=topology.nodes[1:]), redundant=0, method="refine")
     )
     assert row.figures is not None
-    assert row.figures.step.total_seconds == whole_step(own.problem, own.fitted, None).total_seconds
+    assert row.figures.step == whole_step(own.problem, own.fitted, None)
 
 
 def test_survives_counts_losses_that_leave_every_expert() -> None:
     """As many as the experts with fewest replicas have to spare."""
-    base = PlanRequest("mixtral", workers=1)
+    base = PlanRequest("mixtral", workers=1, context=256)
     asked = SweepRequest(base, (read_topology("hgx-h200:1x4"),), ep=(4,), redundant=(0, 8, 24))
     survives = {row.figures.redundant: row.figures.survives for row in rows_of(sweep(asked)) if row.figures}
     assert survives[0] == 0

@@ -6,11 +6,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.cost import WholeStep
 from planner.planning import Figures, Standing, SweepRow
 from planner.planning.sweeping.ranking import once, ranked
 from planner.planning.sweeping.request import Point
 from planner.planning.sweeping.row import Service
-from planner.planning.whole import Step
 
 POINT = Point("lab", 8, 2, 0, None, "decode", None, 128, 1)
 
@@ -26,7 +26,16 @@ def row(seconds: float | None, *, serves: bool = True, error: float | None = Non
         tokens_per_rank=100,
         transport="slot",
         replica_rule="even",
-        step=Step({"compute": seconds}, 100 / seconds, error, "made for tests"),
+        step=WholeStep(
+            seconds={"compute": seconds},
+            tpot_seconds=seconds,
+            ttft_seconds=1.0,
+            tokens_per_s_per_gpu=100 / seconds,
+            error="made for tests",
+            error_share=error,
+            ttft_error="",
+            basis="",
+        ),
         max_over_mean=1.0,
         bottleneck="compute",
         memory_left_bytes=1e9,
