@@ -37,7 +37,7 @@ from planner.cli.options import (
 @step_options
 @transport_option
 @held_out_option
-@kv_floor_option("Memory of each GPU to keep free; a fifth of it where none is given.")
+@kv_floor_option("Memory of each GPU to keep for the KV cache, in place of what the planned batch takes.")
 @json_option
 def budget(
     model_name: str,

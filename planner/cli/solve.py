@@ -96,7 +96,9 @@ aim_options = options(
         is_flag=True,
         help="Join all GPUs of a layer by shared experts, for engines that weigh replicas at run time.",
     ),
-    kv_floor_option("Memory of each GPU to keep for the KV cache, like '20 GB'."),
+    kv_floor_option(
+        "Memory of each GPU to keep for the KV cache, like '20 GB', in place of what the planned batch takes."
+    ),
     option(
         "--survive",
         metavar="F|node",

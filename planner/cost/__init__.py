@@ -5,7 +5,11 @@ from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, LeastRedundant, Loss, after_loss, least
-from planner.cost.memory import ledger, low_latency_bytes, low_latency_width, memory_notes, within_floor
+from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
+from planner.cost.memory.case import pose_case
+from planner.cost.memory.constraint import does_not_fit, grouped_bytes, too_little, within_memory
+from planner.cost.memory.ledger import ledger
+from planner.cost.memory.reserve import sglang_free_bytes
 from planner.cost.over_windows import (
     TRACED_WORK,
     Windows,
@@ -79,25 +83,29 @@ __all__ = [
     "compute_seconds_G",
     "constants_of",
     "cost",
+    "does_not_fit",
     "efficiency_R",
+    "grouped_bytes",
     "inclusion_E",
     "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",
     "low_latency_width",
-    "memory_notes",
     "message_bytes",
     "messages_GG",
     "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
+    "pose_case",
     "refilled",
     "remote_places_L",
+    "sglang_free_bytes",
     "step_terms",
+    "too_little",
     "ttft_terms",
     "units",
     "whole_step",
     "windows_of",
-    "within_floor",
+    "within_memory",
 ]

@@ -2,6 +2,7 @@
 
 from planner.engines.common.command import NodeCommand
 from planner.engines.common.elastic import Elastic, check_resize
+from planner.engines.common.fit import judge_fit
 from planner.engines.common.interface import Emission, Engine, MapFile
 from planner.engines.common.layout import cyclic_placement, gpus_per_node
 from planner.engines.common.online import REARRANGED_BYTES_PER_S, OnlineBalancer, balanced
@@ -44,6 +45,7 @@ __all__ = [
     "find_engine",
     "find_format",
     "gpus_per_node",
+    "judge_fit",
     "judge_launch",
     "map_formats",
     "online_balancer",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from planner.base import BadInput
+from planner.cost import does_not_fit
 from planner.engines import MapFile, find_engine, map_formats
 from planner.maps.beside import Beside, beside
 from planner.maps.claims import contradictions
@@ -141,6 +142,8 @@ def _plan_report(value: dict[str, Any], path: str | Path, asked: Asked) -> MapRe
     broken = list(contradictions(problem, "the plan", asked.model, asked.ep))
     broken += [Violation("figures", text) for text in disagreements(problem, placement, plan)]
     notes: tuple[str, ...] = ()
+    if asked.engine is None and (too_little := does_not_fit(problem, value.get("engine"))):
+        broken.append(Violation("memory-fits", too_little))
     if asked.engine is not None:
         more, notes = plan_verdict(asked.engine, problem, asked.role, plugin=asked.plugin)
         broken += more

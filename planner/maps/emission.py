@@ -9,6 +9,7 @@ from planner.engines import (
     check_known,
     engine_names,
     find_engine,
+    judge_fit,
     map_formats,
     plugin_engines,
     stand_ins,
@@ -45,6 +46,9 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     found = find_engine(engine)
     if not trust:
         check_known(found.TITLE, found.RELEASES, version)
+    fit = judge_fit(engine, problem)
+    if fit.refused:
+        raise BadInput(f"{plan_file}: {fit.text}; nothing was written")
     if plugin:
         _check_plugin(engine, flags_only=flags_only)
     if not draft:

@@ -10,6 +10,7 @@ from planner.engines import (
     engine_names,
     find_engine,
     find_format,
+    judge_fit,
     judge_launch,
     map_formats,
     plugin_engines,
@@ -74,6 +75,9 @@ def plan_verdict(
     found = find_engine(engine)
     check_role(found.TITLE, role, found.ROLES, problem.workload.phase)
     verdict = judge_launch(engine, problem, None, role)
+    fit = judge_fit(engine, problem)
+    if fit.refused:
+        verdict = replace(verdict, findings=(*verdict.findings, fit))
     notes = tuple(_said(finding) for finding in verdict.findings if not finding.refused)
     broken = verdict.violations
     served = found.reads_map(problem.model) or (plugin and _plugin_serves(engine, problem.model))

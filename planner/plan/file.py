@@ -1,5 +1,6 @@
 """The plan file: a Plan as JSON and back. The file is the truth; what engines load is made from it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from planner.base import BadInput, check_keys, read_json, write_json
 from planner.cost import cost
 from planner.load import LoadProfile
-from planner.model import ModelSpec, body_from_dict
+from planner.model import ModelSpec, body_from_dict, find_model, model_names
 from planner.placement import Placement
 from planner.plan.plan import Plan
 from planner.plan.rests_on import constants_to_dict
@@ -118,9 +119,18 @@ def _model(value: dict[str, Any], where: str) -> ModelSpec:
             raise BadInput(f"{where}: model: 'body' is {type(fields['body']).__name__}; expected a mapping")
         fields["body"] = body_from_dict(fields["body"], f"{where}: model: body")
     try:
-        return ModelSpec(**fields)
+        return _with_body(ModelSpec(**fields))
     except TypeError as error:
         raise BadInput(f"{where}: model: {error}") from error
+
+
+def _with_body(model: ModelSpec) -> ModelSpec:
+    """An older file says nothing outside the experts: where the catalogue has the same model, it does."""
+    if model.body is not None or model.name not in model_names():
+        return model
+    known = find_model(model.name)
+    same = replace(known, body=None, source=model.source, quant_method=model.quant_method) == model
+    return replace(model, body=known.body) if same else model
 
 
 def _workload(value: dict[str, Any], where: str) -> Workload:

@@ -208,16 +208,19 @@ def resize_to_dict(resize: Resize) -> dict[str, Any]:
 def memory_to_dict(problem: Problem, engine: str | None) -> dict[str, Any]:
     """Bytes on the GPU that keeps least.
 
-    `free_bytes` is what the slots leave, `kv_left_bytes` what the other lines leave of that.
+    `free_bytes` is what the slots leave, `kv_left_bytes` what the other lines leave of that. A request is
+    held by `attention_tp` GPUs: its bytes are those on each of them, `requests` how many they hold at once.
     """
     found = ledger(problem, engine)
+    basis = {f"{line.name}_bytes": line.basis for line in found.lines}
     return {
         "expert_bytes": problem.model.expert_bytes,
         "slot_bytes": problem.slot_bytes,
         **{f"{line.name}_bytes": line.size_bytes for line in found.lines},
         "free_bytes": float(problem.free_bytes_G.min()),
-        "kv_left_bytes": found.kv_left_bytes,
-        "basis": {f"{line.name}_bytes": line.basis for line in found.lines},
+        **attributes(found, "kv_left_bytes", "kv_token_bytes", "request_bytes", "needed_bytes"),
+        **attributes(found, "planned_requests", "requests", "fits"),
+        "basis": {**basis, "request_bytes": found.kv_basis},
     }
 
 

@@ -4,9 +4,10 @@ import hashlib
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import planner
-from planner.cost import memory_notes, within_floor
+from planner.cost import pose_case, within_memory
 from planner.engines import find_engine
 from planner.load import LoadProfile, split_windows
 from planner.model import ModelSpec, find_model
@@ -71,7 +72,12 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
         resplittable=request.resplittable,
     )
     return ResolvedRequest(
-        within_floor(problem_of, request.engine),
+        within_memory(
+            problem_of,
+            request.engine,
+            partial(pose_case, model, topology, workload, kv_floor_bytes=request.kv_floor_bytes),
+            node_gpus=len(topology.nodes[0].gpus),
+        ),
         model,
         machine,
         whole_load,
@@ -100,11 +106,10 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
         redundant = curve.redundant
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
-    refused, of_memory = launch_notes(request.engine, problem), memory_notes(problem, request.engine)
-    of_losses = loss_notes(request.engine, problem)
+    refused, of_losses = launch_notes(request.engine, problem), loss_notes(request.engine, problem)
     if current is not None:
         of_losses += resize_notes(request.engine, current.resize)
-    origin = replace(origin, notes=(*refused, *origin.notes, *of_losses, *of_memory))
+    origin = replace(origin, notes=(*refused, *origin.notes, *of_losses))
     search = replace(search, progress=_in_step("searching layers", progress))
     plan = make_plan(problem_of, redundant, search, origin, held_out, current)
     if current is not None:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from planner.base import Infeasible
 from planner.cost import (
     PATIENCE,
@@ -16,6 +14,7 @@ from planner.cost import (
     Floats,
     chosen,
     cost,
+    ledger,
     levelled_off,
     objective_seconds_L,
 )
@@ -25,7 +24,6 @@ from planner.problem import Problem
 from planner.solvers import Search, find_method, fitted_windows, in_expectation
 
 MOST_POINTS = 16
-FREE_SHARE = 0.2  # of each GPU's memory that is left free where no floor was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +63,7 @@ def redundant_curve(
     point of a problem, in the place of a refined plan over the load's windows.
     """
     price = price or partial(_point, search=search, held_out_load=held_out_load)
-    # the first may take more memory than we would leave free, but not more than there is
     problem = _first(problem_of, least, gpus, most_points)
-    floor = f"{problem.kv_floor_bytes / 1e9:g} GB" if problem.kv_floor_bytes else f"{FREE_SHARE:.0%}"
     points = [price(problem)]
     end = f"more than {most_points} points are not tried"
     while len(points) < most_points:
@@ -82,7 +78,14 @@ def redundant_curve(
             end = more
             break
         points.append(price(more))
-    return Curve(tuple(points), end, f"{floor} of GPU memory kept free")
+    return Curve(tuple(points), end, _kept(problem))
+
+
+def _kept(problem: Problem) -> str:
+    if problem.kv_floor_bytes:
+        return f"{problem.kv_floor_bytes / 1e9:g} GB of GPU memory kept free"
+    found = ledger(problem, None)
+    return f"room kept for {found.planned_requests} requests of {found.context_tokens:,} tokens a GPU"
 
 
 def _next(problem_of: ProblemOfR, problem: Problem, redundant: int) -> Problem | str:
@@ -90,7 +93,7 @@ def _next(problem_of: ProblemOfR, problem: Problem, redundant: int) -> Problem |
     if redundant > problem.model.experts * (problem.gpus - 1):
         return "every GPU holds every expert then"
     more = _tried(problem_of, redundant)
-    return "memory ends there" if isinstance(more, Infeasible) or not leaves_room(more) else more
+    return "memory ends there" if isinstance(more, Infeasible) else more
 
 
 def _first(problem_of: ProblemOfR, least: int, gpus: int, most_points: int) -> Problem:
@@ -112,14 +115,6 @@ def _tried(problem_of: ProblemOfR, redundant: int) -> Problem | Infeasible:
         return problem_of(redundant)
     except Infeasible as refused:
         return refused
-
-
-def leaves_room(problem: Problem) -> bool:
-    """Whether enough memory stays free on every GPU: the floor that was asked for, which the problem has
-    checked, or a share of it.
-    """
-    memory_G = np.array([gpu.model.memory_bytes for gpu in problem.topology.gpus])
-    return problem.kv_floor_bytes > 0 or bool((problem.free_bytes_G >= FREE_SHARE * memory_G).all())
 
 
 def _point(problem: Problem, search: Search, held_out_load: LoadProfile | None) -> CurvePoint:

@@ -1,9 +1,10 @@
 """Whether an engine would serve a question: asked early by `solve`, and by `moeplan engine show`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from planner.base import BadInput
-from planner.engines import Verdict, elastic_of, find_engine, judge_launch
+from planner.base import BadInput, Infeasible
+from planner.cost import pose_case, too_little
+from planner.engines import Verdict, elastic_of, find_engine, judge_fit, judge_launch
 from planner.model import find_model
 from planner.plan import LOST, Resize
 from planner.planning.lookup import find_load, find_topology, workload_for
@@ -30,8 +31,16 @@ def would_serve(request: PlanRequest, version: str | None = None, role: str = "m
     slots = check_slots(model, topology.gpu_count, least if request.redundant is None else request.redundant)
     workload = workload_for(request, model, topology, engine)
     rule = engine.replica_rule(request.phase, topology, model)
-    problem = Problem(topology, model, find_load((), model), workload, slots, rule)
-    return Serving(problem, judge_launch(request.engine, problem, version, role))
+    load, redundant = find_load((), model), slots * topology.gpu_count - model.experts
+    try:
+        problem = Problem(topology, model, load, workload, slots, rule)
+    except Infeasible:  # experts alone are too large: said as `solve` says it
+        raise Infeasible(
+            too_little(pose_case(model, topology, workload, redundant), request.engine)
+        ) from None
+    verdict = judge_launch(request.engine, problem, version, role)
+    findings = (*verdict.findings, judge_fit(request.engine, problem))
+    return Serving(problem, replace(verdict, findings=findings))
 
 
 def launch_notes(engine: str | None, problem: Problem) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from rich.text import Text
 
 from planner.base import human_bytes, human_seconds
 from planner.bounds import PARTS
-from planner.cost import ledger
+from planner.cost import grouped_bytes, ledger
 from planner.load import spans
 from planner.plan import Plan
 from planner.problem import Problem
@@ -53,24 +53,23 @@ def _gap_in_balance(plan: Plan) -> str:
 
 
 def _memory(problem: Problem, engine: str | None) -> list[str]:
-    found = ledger(problem, engine)
-    experts, replicas, *others = found.lines
-    free = found.memory_bytes - experts.size_bytes - replicas.size_bytes
-    names = {
-        "other_weights": "other weights",
-        "all_to_all": "all-to-all buffers",
-        "transfer": "transfer buffer",
-    }
-    assumed = {line.name: " (assumed)" if line.basis.startswith("assumed") else "" for line in others}
+    """Where a GPU's memory goes, and how many requests at full context it leaves room for."""
+    found, workload = ledger(problem, engine), problem.workload
+    assumed = {} if problem.model.body else {"attention, dense and other weights": " (assumed)"}
     said = [
-        f"{human_bytes(line.size_bytes)} {names[line.name]}{assumed[line.name]}"
-        for line in others
-        if line.size_bytes
+        f"{human_bytes(size)} {name}{assumed.get(name, '')}"
+        for name, size in grouped_bytes(found).items()
+        if size
     ]
-    slots = f"{human_bytes(experts.size_bytes)} experts + {human_bytes(replicas.size_bytes)} replicas"
+    lengths = f"{workload.context_tokens:,} tokens" + ("" if workload.context_given else " (assumed)")
+    groups = problem.gpus // workload.attention_tp
+    planned = f"the floor of {human_bytes(found.kv_floor_bytes)} is kept"
+    if not found.kv_floor_bytes:
+        planned = f"{found.planned_requests * groups:,} are planned"
+    fits = f"fits {found.requests * groups:,} requests of {lengths} at once"
     return [
-        f"memory a GPU: {slots}, {human_bytes(free)} left for everything else",
-        f"of that: {', '.join(said)}, {human_bytes(found.kv_left_bytes)} for the KV cache",
+        f"memory a GPU: {', '.join(said)}; {human_bytes(found.kv_left_bytes)} for the KV cache",
+        f"{fits}, {human_bytes(found.request_bytes)} each; {planned}",
     ]
 
 

@@ -98,9 +98,9 @@ def test_c17_replicas_are_priced_in_memory(tmp_path: Path) -> None:
     assert memory["expert_bytes"] == weights + weights // 128**2 * 4
     assert memory["slot_bytes"] == memory["replica_bytes"] == 59 * memory["expert_bytes"]
     assert 58 * weights == 2_554_331_136
-    shown = r"memory a GPU: 41\.\d+ GB experts \+ 2\.6\d* GB replicas, \d+\.?\d* GB left"
+    shown = r"memory a GPU: 41\.\d+ GB expert weights, 2\.6\d* GB replicas, "
     assert re.search(shown, run(solve).stdout)
-    assert "less than the floor of 120.0 GB" in refusal(f"{solve} --kv-floor '120 GB'")
+    assert "120.0 GB needed (the floor)" in refusal(f"{solve} --kv-floor '120 GB'")
 
 
 def test_c17_buffers_and_the_kv_cache_are_priced_too() -> None:
@@ -117,12 +117,11 @@ def test_c17_buffers_and_the_kv_cache_are_priced_too() -> None:
     assert sglang["all_to_all_bytes"] == pytest.approx(4 * 288 * 128 * message + 2 * signals, abs=1000)
     assert (sglang["transfer_bytes"], vllm["transfer_bytes"]) == (0, 18 * vllm["expert_bytes"])
     assert vllm["all_to_all_bytes"] == sglang["all_to_all_bytes"]
-    parts = ("expert_weights", "replica", "other_weights", "all_to_all", "transfer")
-    used = sum(sglang[f"{part}_bytes"] for part in parts)
+    used = sum(sglang[part] for part in sglang["basis"] if part != "request_bytes")
     assert sglang["kv_left_bytes"] == pytest.approx(141e9 - used)
-    assert sglang["basis"]["other_weights_bytes"].startswith("assumed")
-    line = refusal(f"{solve} --redundant 32 --engine sglang --kv-floor '72 GB'")
-    assert "keeps 71.7 GB for the KV cache" in line
-    assert line.endswith("less than the floor of 72.0 GB: --redundant 16 would fit")
-    fits = told(f"{solve} --redundant 16 --engine sglang --kv-floor '72 GB'")
-    assert fits["memory"]["kv_left_bytes"] > 72e9
+    assert sglang["basis"]["attention_bytes"].startswith("exact")
+    assert sglang["requests"] == int(sglang["kv_left_bytes"] / (2048 * 62 * 576 * 2))
+    line = refusal(f"{solve} --redundant 32 --engine sglang --kv-floor '62 GB'")
+    assert "GB of GPU memory are missing at R = 32: the most that fits is --redundant 16. GPU 0" in line
+    fits = told(f"{solve} --redundant 16 --engine sglang --kv-floor '62 GB'")
+    assert fits["memory"]["kv_left_bytes"] > 62e9

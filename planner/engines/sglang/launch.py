@@ -130,7 +130,7 @@ def size_words(launch: Launch) -> list[str]:
 
 
 def memory_words(launch: Launch) -> list[str]:
-    return ["--mem-fraction-static", f"{launch.room.fraction:.2f}"]
+    return ["--mem-fraction-static", f"{launch.room.fraction:.3f}"]
 
 
 def role_words(launch: Launch) -> list[str]:

@@ -7,17 +7,13 @@ than nothing at 16 ranks of 4096 tokens. Here the same figures are taken for wha
 from dataclasses import dataclass, replace
 from math import floor
 
-from planner.cost import ledger
+from planner.cost import ledger, sglang_free_bytes
 from planner.engines.common import deepep
 from planner.engines.common.sizes import AUTO, GATHER, LOW_LATENCY, NORMAL, Sizes
 from planner.problem import Problem, Workload
 
-MIB, GIB = 1 << 20, 1 << 30
-TOKEN_BYTES = 1.5 * MIB  # activations of a token, SGLang's figure
-LEAST_TOKENS = 2048
-LEAST_FREE, LARGE_GPU = 10 * GIB, 60 * GIB  # SGLang's floor, and from which memory on it holds
-GRAPH_RANKS = 8  # above it a graph's padding does not grow with the ranks where tokens go through DeepEP
 LEAST_FRACTION = 0.1
+DIGITS = 1000  # SGLang rounds its own guess to thousandths
 
 
 @dataclass(frozen=True)
@@ -34,31 +30,20 @@ class Room:
 
 def room(problem: Problem, sizes: Sizes, mode: str) -> Room:
     found = ledger(problem, "sglang")
-    weights = sum(line.size_bytes for line in found.lines if "weights" in line.name or line.name == "replica")
-    free = _activations(problem, sizes, mode) + _graphs(problem.gpus, sizes, mode)
-    free = max(free, LEAST_FREE) if found.memory_bytes > LARGE_GPU else free
+    memory = found.memory_bytes
+    free = sglang_free_bytes(
+        problem.model,
+        problem.gpus,
+        memory,
+        running=sizes.running,
+        chunk=sizes.chunk,
+        shared=problem.workload.attention_tp,
+        gathers=mode == GATHER,
+        graphs=mode != NORMAL,
+    )
     free += sum(_buffer_bytes(problem, workload) for workload in _workloads(problem, sizes, mode))
-    fraction = floor(100 * (found.memory_bytes - free) / found.memory_bytes) / 100
-    return Room(fraction, max(0.0, weights - fraction * found.memory_bytes))
-
-
-def _activations(problem: Problem, sizes: Sizes, mode: str) -> float:
-    """Of the tokens of one rank; without an all-to-all its experts see those of all ranks.
-
-    GPUs that share a request's attention also hold each other's tokens before and after it.
-    """
-    tokens, model = max(sizes.running, sizes.chunk), problem.model
-    own = TOKEN_BYTES * max(tokens, LEAST_TOKENS) + GIB / 2 + min(problem.gpus, 16) / 8 * GIB
-    own += 2 * 2.0 * (problem.workload.attention_tp - 1) * tokens * model.hidden
-    if mode != GATHER:
-        return own
-    width = model.expert_matrices * model.expert_intermediate + model.dispatch_width
-    return own + 2.0 * problem.gpus * tokens * model.top_k * width
-
-
-def _graphs(gpus: int, sizes: Sizes, mode: str) -> float:
-    ranks = gpus if mode == GATHER else min(gpus, GRAPH_RANKS)
-    return 0.0 if mode == NORMAL else sizes.running * (2 + 3 * ranks) * MIB
+    fraction = floor(DIGITS * (memory - free) / memory) / DIGITS
+    return Room(fraction, max(0.0, found.weights_bytes - fraction * memory))
 
 
 def _workloads(problem: Problem, sizes: Sizes, mode: str) -> list[Workload]:

@@ -84,7 +84,7 @@ def _memory(launch: Launch) -> Iterator[Said]:
         text = "buffers and activations of a step leave nothing of a GPU's memory for weights and KV cache"
         yield refused("memory", f"{text}: plan for fewer tokens a rank", source)
         return
-    share = f"{launch.room.fraction:.2f} of a GPU's memory is left for weights and KV cache"
+    share = f"{launch.room.fraction:.3f} of a GPU's memory is left for weights and KV cache"
     yield Finding("memory", share, source, tuple(words.memory_words(launch))), None
     if launch.room.missing_bytes:
         text = f"the weights alone take {launch.room.missing_bytes / 1e9:.1f} GB more than that"

@@ -271,7 +271,8 @@ def test_import_to_solve_to_check(tmp_path: Path) -> None:
     assert "--gpu" in run("import", paste, "-o", machine).stderr
     assert not machine.exists()
     assert run("import", paste, "--gpu", "H100-SXM", "-o", machine).exit_code == 0
-    solved(tmp_path / "plan.json", "--topology", str(machine), "--redundant", "2", "--method", "greedy")
+    asked = ("--redundant", "2", "--method", "greedy", "--context", "512")
+    solved(tmp_path / "plan.json", "--topology", str(machine), *asked)
     assert "NVLink domain" in run("topology", "show", machine).stdout
     assert run("topology", "check", machine).exit_code == 0
 

@@ -168,6 +168,7 @@ def test_evaluate_says_what_the_file_does_not_hold(tmp_path: Path) -> None:
             redundant=4,
             method="greedy",
             transport=transport,
+            context=1024,
         )
         path = write_plan(answer(question), tmp_path / "plan.json")
         assert sum("which experts tokens chose together" in note for note in re_evaluate(path)[2]) == notes

@@ -56,7 +56,7 @@ def test_two_nodes_start_with_their_rank_and_the_map(tmp_path: Path) -> None:
         "--ep-dispatch-algorithm": "static", "--moe-runner-backend": "deep_gemm",
         "--max-running-requests": "1024", "--cuda-graph-max-bs-decode": "128",
         "--chunked-prefill-size": "2048", "--disable-prefill-cuda-graph": "",
-        "--mem-fraction-static": "0.99", "--disable-shared-experts-fusion": "",
+        "--mem-fraction-static": "0.994", "--disable-shared-experts-fusion": "",
     }  # fmt: skip
 
 

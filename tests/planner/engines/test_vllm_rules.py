@@ -8,7 +8,7 @@ import pytest
 
 from planner.base import BadInput
 from planner.cost import ledger, low_latency_bytes
-from planner.cost.memory import LOW_LATENCY_WIDTHS
+from planner.cost.memory.buffers import LOW_LATENCY_WIDTHS
 from planner.engines import Verdict, find_engine, judge_launch
 from planner.engines.common import deepep
 from planner.engines.vllm.kernels import KERNELS

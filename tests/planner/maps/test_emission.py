@@ -30,6 +30,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "hgx-h100:2x2",
         "--redundant",
         "8",
+        "--context",
+        "512",
         "--method",
         "greedy",
         "-o",

@@ -12,7 +12,7 @@ from planner.maps.convert import convert_rows
 from planner.model import find_model
 from planner.planning.current import parse_moves, read_running
 
-SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--method", "greedy")
+SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--context", "256", "--method", "greedy")
 
 
 def run(*arguments: str | Path) -> Result:

@@ -107,8 +107,10 @@ def test_ep_takes_whole_nodes_or_part_of_the_first() -> None:
 
 
 def test_memory_floor_is_kept() -> None:
-    """Replicas that would eat the KV cache are refused, with what would fit."""
-    with pytest.raises(Infeasible, match="slots a GPU would fit"):
+    """Replicas that would eat the KV cache are refused, with the largest floor that would fit."""
+    with pytest.raises(
+        Infeasible, match=r"28\.8 GB .* missing at R = 8: what fits is --redundant 0 --kv-floor '57\.4 GB'"
+    ):
         answer(
             PlanRequest("mixtral", topology="hgx-h100:1x8", redundant=8, kv_floor_bytes=75e9, method="linear")
         )
@@ -161,6 +163,8 @@ def test_a_map_that_no_one_would_read_is_told_of(engine: str | None, told: bool)
     is claimed.
     """
     plan = answer(
-        PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", engine=engine)
+        PlanRequest(
+            "mixtral", topology="hgx-h100:2x2", redundant=4, method="greedy", engine=engine, context=1024
+        )
     )
     assert any("does not read a map for mixtral" in note for note in plan.origin.notes) == told

@@ -88,6 +88,7 @@ def test_what_does_not_fit_is_what_solve_refuses(found: Sweep) -> None:
     for row in refused:
         asked = PlanRequest("mixtral", topology=MACHINE, ep=row.point.ep, redundant=0, workers=1)
         if row.point.redundant == "fewest":
+            asked = replace(asked, tokens_per_rank=row.point.tokens_per_rank)
             with pytest.raises(BadInput) as said:
                 answer(replace(asked, phase=row.point.phase, engine=row.point.engine))
             assert str(said.value) == row.why_not
@@ -138,7 +139,7 @@ def test_the_slowest_group_counts_where_groups_differ() -> None:
 
 def test_survives_counts_losses_that_leave_every_expert() -> None:
     """As many as the experts with fewest replicas have to spare."""
-    base = PlanRequest("mixtral", workers=1)
+    base = PlanRequest("mixtral", workers=1, context=256)
     asked = SweepRequest(base, (read_topology("hgx-h200:1x4"),), ep=(4,), redundant=(0, 8, 24))
     survives = {row.figures.redundant: row.figures.survives for row in rows_of(sweep(asked)) if row.figures}
     assert survives[0] == 0

@@ -19,7 +19,7 @@ from planner.report.verdict import verdict
 from planner.solvers.registry import method_names
 from tests.strategies import problem_of
 
-ON_FOUR = ["--model", "mixtral", "--topology", "hgx-h100:2x2"]
+ON_FOUR = ["--model", "mixtral", "--topology", "hgx-h100:2x2", "--context", "32"]  # many replicas fit
 
 
 def run(*arguments: object) -> Result:
@@ -145,7 +145,9 @@ def test_the_report_tells_the_cost_after_the_loss() -> None:
 def test_a_default_that_survives_nothing_is_not_called_a_winner() -> None:
     """The fewest replicas would be lost with their GPU, however fast."""
     plan = answer(
-        PlanRequest("mixtral", "hgx-h100:2x2", redundant=8, method="refine", survive=Survival(gpus=1))
+        PlanRequest(
+            "mixtral", "hgx-h100:2x2", redundant=8, method="refine", survive=Survival(gpus=1), context=32
+        )
     )
     assert [baseline.survives for baseline in plan.baselines] == [True, False]
     assert "R = 0" not in verdict(plan)
