@@ -93,7 +93,7 @@ def _cells(one: Ranked) -> tuple[str, ...]:
         f"{_mark(one)}{figures.tokens_per_s_per_gpu:,.0f}",
         human_seconds(figures.step.total_seconds),
         f"{figures.memory_left_bytes / 1e9:.1f}",
-        "-" if figures.requests is None else f"{figures.requests:,}",
+        f"{figures.requests:,}",
         figures.bottleneck,
         "-" if halved is None else f"{halved / figures.tokens_per_s_per_gpu - 1:+.0%}",
         str(figures.survives),

@@ -98,8 +98,7 @@ def _about(row: SweepRow, figures: Figures) -> str:
     left = human_bytes(figures.memory_left_bytes)
     said = [f"{row.point.machine}, {figures.tokens_per_rank} tokens a GPU: limited by {figures.bottleneck}"]
     said.append(f"{left} of a GPU left")
-    if figures.requests is not None:
-        said.append(f"{figures.requests:,} requests a group fit")
+    said.append(f"room for {figures.requests:,} requests on {_gpus(row)}")
     if figures.nics_halved is not None:
         said.append(f"NICs at half: {figures.nics_halved / figures.tokens_per_s_per_gpu - 1:+.0%}")
     lost = "any loss stops a group" if not figures.survives else f"survives {figures.survives} lost GPUs"
@@ -107,6 +106,11 @@ def _about(row: SweepRow, figures: Figures) -> str:
         lost + (f", {row.point.groups - 1} of {row.point.groups} go on" if row.point.groups > 1 else "")
     )
     return "; ".join(said) + "."
+
+
+def _gpus(row: SweepRow) -> str:
+    shared = row.point.attention_tp
+    return "each GPU" if shared == 1 else f"each {shared} GPUs"
 
 
 def _ties(rows: list[Ranked], best: Figures) -> list[str]:
