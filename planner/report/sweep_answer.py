@@ -63,22 +63,16 @@ def nearest(rows: list[Ranked]) -> str:
 
 
 def against(rows: list[Ranked], best: Ranked, *, wider: bool) -> list[str]:
-    """What is to be said of the widest layout, or of the narrowest, beside the best: one clause or none."""
+    """What is to be said of the best of the wider layouts, or of the narrower: one clause or none."""
     ep = best.row.point.ep
     others = [one for one in rows if one.row.point.machine == best.row.point.machine]
     others = [one for one in others if (one.row.point.ep > ep if wider else one.row.point.ep < ep)]
     if not others:
         return []
-    size = (max if wider else min)(one.row.point.ep for one in others if _same_fit(one, others))
-    other = next(one for one in others if one.row.point.ep == size)  # rows are ranked: its best
-    if other.row.figures is None:
-        return [f"{other.row.point.layout} does not fit"]
-    return [_beside(other, figures_of(best.row), wider=wider)]
-
-
-def _same_fit(one: Ranked, others: list[Ranked]) -> bool:
-    """A layout that fits says more than one that does not, where there is any."""
-    return one.row.figures is not None or all(other.row.figures is None for other in others)
+    if all(one.row.figures is None for one in others):
+        near = min(others, key=lambda one: abs(one.row.point.ep - ep))
+        return [f"{near.row.point.layout} does not fit"]
+    return [_beside(others[0], figures_of(best.row), wider=wider)]  # ranked, and those that fit come first
 
 
 def _beside(other: Ranked, best: Figures, *, wider: bool) -> str:
