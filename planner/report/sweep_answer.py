@@ -1,6 +1,7 @@
 """The plain answer of a sweep, before its table: what to run, what else was close, and why not wider."""
 
 from planner.base import human_bytes, human_seconds
+from planner.load import LoadProfile
 from planner.planning import Figures, Ranked, Standing, Sweep, SweepRow
 
 
@@ -33,15 +34,20 @@ def _nearest_to(fitting: list[Ranked], tpot_seconds: float | None) -> Ranked:
 
 def _command(found: Sweep, row: SweepRow, figures: Figures) -> str:
     """What makes the plan of a row."""
-    point = row.point
-    words = ["moeplan solve --model", found.asked_model, "--topology", point.machine, "--ep", str(point.ep)]
-    words += ["--redundant", str(figures.redundant)]
-    words += ["--engine", point.engine] if point.engine else []
-    words += ["--phase", point.phase] if point.phase != "decode" else []
-    words += ["--tokens-per-rank", str(point.tokens_per_rank)] if point.tokens_per_rank else []
-    words += ["--transport", point.transport] if point.transport else []
-    words += ["--attention-tp", str(point.attention_tp)] if point.attention_tp > 1 else []
-    return " ".join(words)
+    point, asked = row.point, found.asked
+    files = () if isinstance(asked.load_files, LoadProfile) else asked.load_files
+    model = asked.model if isinstance(asked.model, str) else asked.model.name
+    given = {"--context": asked.context, "--isl": asked.isl, "--osl": asked.osl, "--engine": point.engine}
+    given |= {"--tokens-per-rank": point.tokens_per_rank, "--transport": point.transport}
+    given |= {"--phase": point.phase if point.phase != "decode" else None}
+    given |= {"--attention-tp": point.attention_tp if point.attention_tp > 1 else None}
+    words = ["moeplan solve --model", model, "--topology", point.machine, "--ep", str(point.ep)]
+    words += [
+        "--redundant",
+        str(figures.redundant),
+        *(word for file in files for word in ("--load", str(file))),
+    ]
+    return " ".join([*words, *(f"{flag} {value}" for flag, value in given.items() if value is not None)])
 
 
 def figures_of(row: SweepRow) -> Figures:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from planner.load import uniform_load
 from planner.model import find_model
-from planner.planning import Ranked, Sweep, SweepRow
+from planner.planning import PlanRequest, Ranked, Sweep, SweepRow
 from planner.planning.sweeping.ranking import ranked
 from planner.report.sweep_answer import answer_lines
 from tests.planner.planning.test_sweep_ranking import row
@@ -14,7 +14,7 @@ def first(*rows: SweepRow, tpot: float | None = None) -> str:
     order: list[Ranked] = ranked(rows, tpot)
     model = find_model("olmoe")
     return answer_lines(
-        Sweep("olmoe", model, uniform_load(model), False, {"decode": order}, tpot, ()), "decode"
+        Sweep(PlanRequest("olmoe"), model, uniform_load(model), False, {"decode": order}, tpot, ()), "decode"
     )[0]
 
 
