@@ -17,20 +17,25 @@ Floats = npt.NDArray[np.float64]
 Coefficients = dict[str, float]
 
 SCALE = 0.1  # misses beyond 10 % count in proportion, not squared
-BASE_RIDGE, FACTOR_RIDGE = 2.0, 30.0  # by fourfold and leave-one-model-out, on the fitted half alone
 STEPS, SMALLEST_STEP = 200, 1e-9
 
 
 def fit(
-    terms_NT: Floats, seconds_N: Floats, names: Sequence[str], factors: Mapping[str, Sequence[str]]
+    terms_NT: Floats,
+    seconds_N: Floats,
+    names: Sequence[str],
+    factors: Mapping[str, Sequence[str]],
+    ridges: tuple[float, float],
 ) -> tuple[Coefficients, Mapping[str, Mapping[str, Coefficients]]]:
-    """(base, what multiplies it by factor and value). `factors`: the value of each in every row.
+    """(base, what multiplies it by factor and value).
+
+    `factors`: the value of each in every row. `ridges`: how hard the base, and factors, are held to 1.
 
     Deterministic: the same rows give the same bytes on one machine.
     """
     known = {factor: sorted(set(values)) for factor, values in factors.items()}
     blocks_NB = _blocks(factors, known)
-    ridge_K = np.repeat([BASE_RIDGE] + [FACTOR_RIDGE] * (blocks_NB.shape[1] - 1), len(names))
+    ridge_K = np.repeat([ridges[0]] + [ridges[1]] * (blocks_NB.shape[1] - 1), len(names))
     coefficients_BT = _descend(terms_NT, np.log(seconds_N), blocks_NB, ridge_K)
     rows = iter(np.exp(coefficients_BT))
     base = dict(zip(names, next(rows).tolist(), strict=True))

@@ -1,7 +1,8 @@
 """The law fitted to measured steps, the split it is fitted on, and errors of its predictions."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -15,6 +16,7 @@ STEP_COLUMNS = tuple(dict.fromkeys(map(column, TERMS)))
 SPLIT = "fitted where the SHA-256 of a configuration is even, judged where it is odd"
 
 Predict = Callable[[Measured], float]
+Took = Callable[[Measured], float]
 
 
 def halves(rows: Iterable[Measured]) -> tuple[list[Measured], list[Measured]]:
@@ -26,17 +28,31 @@ def halves(rows: Iterable[Measured]) -> tuple[list[Measured], list[Measured]]:
     return sides
 
 
-def fit_step(rows: Sequence[Measured]) -> Law:
-    """The law of the time of a step."""
-    terms_NT = np.array([[_sum(one.step, name) for name in STEP_COLUMNS] for one in rows])
-    return _fit(rows, terms_NT, [one.row.tpot_seconds for one in rows], STEP_COLUMNS)
+@dataclass(frozen=True)
+class Target:
+    """One of the two times that servers were measured for: its law, and the rows that it is of."""
 
+    name: str
+    columns: tuple[str, ...]
+    ridges: tuple[float, float]  # of the base, of factors
+    terms: Callable[[Measured], Mapping[str, float]]
+    took: Took
+    kept: Callable[[Iterable[Measured]], list[Measured]] = list
 
-def fit_first_token(rows: Sequence[Measured]) -> Law:
-    """The law of the time to the first token, of the rows without a queue."""
-    kept = unqueued(rows)
-    terms_NT = np.array([[one.first_token[name] for name in TTFT_TERMS] for one in kept])
-    return _fit(kept, terms_NT, [one.row.ttft_seconds for one in kept], TTFT_TERMS)
+    def fit(self, rows: Iterable[Measured]) -> Law:
+        kept = self.kept(rows)
+        terms_NT = np.array([[_sum(self.terms(one), name) for name in self.columns] for one in kept])
+        factors = {factor: [str(one.values[factor]) for one in kept] for factor in FACTORS}
+        took_N = np.array([self.took(one) for one in kept])
+        return Law(*fit(terms_NT, took_N, self.columns, factors, self.ridges))
+
+    def predict(self, law: Law) -> Predict:
+        return lambda one: sum(law.seconds(self.terms(one), one.values).values())
+
+    def judged(self, law: Law, rows: Iterable[Measured]) -> tuple[Judged, float]:
+        """(absolute errors, bias) on the rows that the target is of."""
+        kept = self.kept(rows)
+        return errors(list(map(self.predict(law), kept)), list(map(self.took, kept)))
 
 
 def unqueued(rows: Iterable[Measured]) -> list[Measured]:
@@ -48,14 +64,6 @@ def unqueued(rows: Iterable[Measured]) -> list[Measured]:
     ]
 
 
-def step_seconds(law: Law) -> Predict:
-    return lambda one: sum(law.seconds(one.step, one.values).values())
-
-
-def first_token_seconds(law: Law) -> Predict:
-    return lambda one: sum(law.seconds(one.first_token, one.values).values())
-
-
 def errors(predicted: Sequence[float], took: Sequence[float]) -> tuple[Judged, float]:
     """(absolute errors, bias), shares of what was measured."""
     if not took:
@@ -65,15 +73,12 @@ def errors(predicted: Sequence[float], took: Sequence[float]) -> tuple[Judged, f
     return Judged(len(sizes), sum(sizes) / len(sizes), median(sizes)), sum(misses) / len(misses)
 
 
-def _sum(terms: dict[str, float], name: str) -> float:
+def _sum(terms: Mapping[str, float], name: str) -> float:
     return sum(seconds for term, seconds in terms.items() if column(term) == name)
 
 
-def _fit(
-    rows: Sequence[Measured],
-    terms_NT: "np.typing.NDArray[np.float64]",
-    took: list[float],
-    names: Sequence[str],
-) -> Law:
-    factors = {factor: [str(one.values[factor]) for one in rows] for factor in FACTORS}
-    return Law(*fit(terms_NT, np.array(took), names, factors))
+# Ridges are chosen on the fitted half alone, by fourfold and leave-one-model-out.
+TPOT = Target("tpot", STEP_COLUMNS, (2.0, 60.0), lambda one: one.step, lambda one: one.row.tpot_seconds)
+TTFT = Target(
+    "ttft", TTFT_TERMS, (2.0, 10.0), lambda one: one.first_token, lambda one: one.row.ttft_seconds, unqueued
+)

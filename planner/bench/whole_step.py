@@ -3,28 +3,18 @@
 The rows ship with aiconfigurator-core (extra `aiconfigurator`) and are read from there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from planner.bench.frame import Peers, Table, each
-from planner.bench.whole_data import calibrated, tpot, ttft
-from planner.bench.whole_law import (
-    SPLIT,
-    Predict,
-    errors,
-    first_token_seconds,
-    halves,
-    step_seconds,
-    unqueued,
-)
+from planner.bench.whole_data import calibrated
+from planner.bench.whole_law import SPLIT, TPOT, TTFT, Predict, Target, errors, halves
 from planner.bench.whole_peer import peer_found, peer_tpot_seconds
 from planner.bench.whole_rows import MACHINES, read_rows, rows_folder
 from planner.bench.whole_terms import Measured, measured
 from planner.cost import JUDGED_REQUESTS, Judged, calibration
 from planner.solvers import Progress
-
-Took = Callable[[Measured], float]
 
 TITLE = "Whole step: predicted and measured TPOT, configurations held out of the fit"
 ABSENT = "not measured: aiconfigurator-core is not installed (pip install 'moeplan[aiconfigurator]')"
@@ -32,7 +22,7 @@ PEER_ABSENT = "AIConfigurator's own predictions are left out: aiconfigurator is 
 NOTES = (
     f"Laws are {SPLIT}; both sides have every system. Errors are shares of the measured seconds.",
     (
-        "trivial: the median of the system and model on the fitted side. predicted by both: rows for which "
+        "trivial: the median of the system and model on the fitted side. by both: rows for which "
         "AIConfigurator has tables; it takes the engine versions it has, not those that were measured."
     ),
     f"ttft: servers that decode on the same GPUs, at most {JUDGED_REQUESTS} requests open; not a queue.",
@@ -48,26 +38,28 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     rows = [measured(row) for row in each(read_rows(folder), _part(progress, 0.0), lambda row: row.name)]
     again = calibrated(rows)
     fitted, held_out = halves(rows)
-    predicts = {"moeplan": step_seconds(calibration().tpot), "trivial": _trivial(fitted)}
+    predicts = {"moeplan": TPOT.predict(calibration().tpot.law), "trivial": _trivial(fitted)}
     table = [
-        *_rows("held out", held_out, tpot, predicts),
+        *_rows("tpot, held out", held_out, TPOT, predicts),
         *(_beside_peer(held_out, predicts, _part(progress, 0.5)) if peer_found() else ()),
-        *_otherwise(again),
-        *_rows("ttft", unqueued(held_out), ttft, {"moeplan": first_token_seconds(calibration().ttft)}),
+        *_otherwise(again, TPOT),
+        *_rows("ttft, held out", held_out, TTFT, {"moeplan": TTFT.predict(calibration().ttft.law)}),
+        *_otherwise(again, TTFT),
     ]
     missing = () if peer_found() else (PEER_ABSENT,)
     return Table(TITLE, tuple(table), (*NOTES, _noise(rows), _shipped(again), *missing))
 
 
 def _rows(
-    name: str, rows: Sequence[Measured], took: Took, predicts: Mapping[str, Predict]
+    name: str, rows: Sequence[Measured], target: Target, predicts: Mapping[str, Predict]
 ) -> Iterator[dict[str, object]]:
     """Errors of each prediction by system, then of all."""
     for system in (*MACHINES, None):
-        own = [one for one in rows if system in (one.row.system, None)]
+        own = [one for one in target.kept(rows) if system in (one.row.system, None)]
+        took = [target.took(one) for one in own]
         instance = f"{name}, {MACHINES[system][2] if system else 'all'}"
         for method, predict in predicts.items() if own else ():
-            yield _row(instance, method, *errors([predict(one) for one in own], [took(one) for one in own]))
+            yield _row(instance, method, *errors(list(map(predict, own)), took))
 
 
 def _row(instance: str, method: str, judged: Judged, bias: float | None) -> dict[str, object]:
@@ -89,12 +81,14 @@ def _beside_peer(
     told = {one.row.name: peer_tpot_seconds(one.row) for one in asked}
     both = [one for one in rows if told[one.row.name] is not None]
     peer = {"AIConfigurator": lambda one: told[one.row.name] or 0.0}
-    yield from _rows("predicted by both", both, tpot, {**predicts, **peer})
+    yield from _rows("tpot, by both", both, TPOT, {**predicts, **peer})
 
 
-def _otherwise(again: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+def _otherwise(again: Mapping[str, Any], target: Target) -> Iterator[dict[str, object]]:
     for key in ("halves_swapped", "model_left_out", "gpu_left_out"):
-        yield _row(key.replace("_", " "), "moeplan", Judged(**again["tpot"][key]), None)
+        yield _row(
+            f"{target.name}, {key.replace('_', ' ')}", "moeplan", Judged(**again[target.name][key]), None
+        )
 
 
 def _trivial(fitted: Sequence[Measured]) -> Predict:
@@ -102,12 +96,12 @@ def _trivial(fitted: Sequence[Measured]) -> Predict:
 
     def predict(one: Measured) -> float:
         alike = [
-            tpot(other)
+            TPOT.took(other)
             for other in fitted
             if other.row.system == one.row.system
             and other.row.model.architecture == one.row.model.architecture
         ]
-        return median(alike or map(tpot, fitted))
+        return median(alike or map(TPOT.took, fitted))
 
     return predict
 
@@ -116,7 +110,7 @@ def _noise(rows: Sequence[Measured]) -> str:
     """What the best single figure for each configuration would miss its own measurements by."""
     by_configuration: dict[str, list[float]] = {}
     for one in rows:
-        by_configuration.setdefault(one.row.configuration, []).append(tpot(one))
+        by_configuration.setdefault(one.row.configuration, []).append(TPOT.took(one))
     recurring = [took for took in by_configuration.values() if len(took) > 1]
     if not recurring:
         return "no configuration was measured twice"
@@ -133,11 +127,11 @@ def _noise(rows: Sequence[Measured]) -> str:
 def _shipped(again: Mapping[str, Any]) -> str:
     """Whether what ships is what this run fits."""
     shipped = calibration()
-    pairs = [(shipped.tpot, again["tpot"]["law"]), (shipped.ttft, again["ttft"]["law"])]
+    pairs = [(shipped.tpot.law, again["tpot"]["law"]), (shipped.ttft.law, again["ttft"]["law"])]
     if all(vars(law) == fitted for law, fitted in pairs):
         return "refitted in this run: the coefficients that ship, digit for digit"
     base = again["tpot"]["law"]["base"]
-    far = max(abs(shipped.tpot.base.get(term, 0.0) / value - 1) for term, value in base.items())
+    far = max(abs(shipped.tpot.law.base.get(term, 0.0) / value - 1) for term, value in base.items())
     return (
         f"refitted in this run: the coefficients that ship are up to {far:.1%} from these, which "
         "docs/make_whole_step.py writes"

@@ -52,24 +52,31 @@ class Judged:
     rows: int
     mean_error: float
     median_error: float
+    most_gpus: int = 0  # that shared the experts
 
     def text(self, of: str) -> str:
         return (
             f"{of}: {self.mean_error:.0%} mean error, {self.median_error:.0%} median, "
-            f"on {self.rows} measured steps that were held out"
+            f"on {self.rows} held-out measurements of up to {self.most_gpus} GPUs"
         )
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Both laws, and their errors by GPU model."""
+class Calibrated:
+    """A law and how far it was off: on held-out rows of each GPU, and on what the fit had not seen at all."""
 
-    tpot: Law
-    ttft: Law
-    tpot_errors: Mapping[str, Judged]
-    ttft_errors: Mapping[str, Judged]
-    unseen_model: Judged  # leaving a model out of the fit entirely
+    law: Law
+    errors: Mapping[str, Judged]
+    unseen_model: Judged
     unseen_gpu: Judged
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Both laws."""
+
+    tpot: Calibrated
+    ttft: Calibrated
     architectures: Collection[str]  # of the models among the rows
     source: str
 
@@ -82,12 +89,14 @@ def calibration() -> Calibration:
 
 def calibration_from_dict(value: Mapping[str, Any]) -> Calibration:
     return Calibration(
-        tpot=Law(**value["tpot"]["law"]),
-        ttft=Law(**value["ttft"]["law"]),
-        tpot_errors={gpu: Judged(**one) for gpu, one in value["tpot"]["held_out"].items()},
-        ttft_errors={gpu: Judged(**one) for gpu, one in value["ttft"]["held_out"].items()},
-        unseen_model=Judged(**value["tpot"]["model_left_out"]),
-        unseen_gpu=Judged(**value["tpot"]["gpu_left_out"]),
-        architectures=tuple(value["architectures"]),
-        source=value["source"],
+        _calibrated(value["tpot"]), _calibrated(value["ttft"]), value["architectures"], value["source"]
+    )
+
+
+def _calibrated(value: Mapping[str, Any]) -> Calibrated:
+    return Calibrated(
+        law=Law(**value["law"]),
+        errors={gpu: Judged(**one) for gpu, one in value["held_out"].items()},
+        unseen_model=Judged(**value["model_left_out"]),
+        unseen_gpu=Judged(**value["gpu_left_out"]),
     )

@@ -32,7 +32,7 @@ TERMS = {  # and the part of a step that each is of
     "layers": "overhead",  # launches: 1 us a layer
     "waits": "overhead",  # attention groups for one another: 1 us a layer and doubling
     "step": "overhead",  # scheduler and sampling: 1 ms
-    "requests": "overhead",  # bookkeeping: 1 us a request
+    "requests": "overhead",  # bookkeeping: 1 us a request of a group, each of which has its own scheduler
 }
 PARTS = tuple(dict.fromkeys(TERMS.values()))
 
@@ -76,7 +76,7 @@ def step_terms(problem: Problem, asked: Asked, moe: MoeSeconds) -> dict[str, flo
         "layers": layers,
         "waits": layers * log2(asked.groups),
         "step": MILLISECOND,
-        "requests": asked.requests * asked.groups * MICROSECOND,
+        "requests": asked.requests * MICROSECOND,
     }
 
 

@@ -15,8 +15,6 @@ from planner.model import ModelSpec, find_model
 from planner.problem import Problem, Workload, violations
 from planner.report.bench import bench_tables
 
-LOST = "R = 64 -> R = 64, hot on all"  # recorded 7.7 % more, predicted the same: docs/benchmarks.md says why
-
 
 @pytest.fixture
 def few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,15 +33,19 @@ def few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sign_of_a_thread_comes_out(case: Any) -> None:
     """Layers do not know of each other, so four of them have the signs of all."""
     for name, pair in case():
-        assert pair.agrees or pair.change == LOST, (name, pair)
+        assert pair.agrees, (name, pair)
 
 
 def test_a_map_made_offline_beats_online_balancing_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all layers, for a gain of few would drown in what the engine takes of every step."""
+    """With all layers, for a gain of few would drown in what the engine takes of every step.
+
+    In decode alone experts wait for their weights whatever their load, and only the stop is left.
+    """
     monkeypatch.setattr(study, "WINDOWS", 3)
-    for name, pair in study.vllm_41141():
-        assert pair.agrees, (name, pair)
-        assert pair.predicted == pytest.approx(pair.recorded, abs=0.02)
+    pairs = [pair for _, pair in study.vllm_41141()]
+    assert all(pair.agrees for pair in pairs if "prefill" in pair.rests_on), pairs
+    decode = {pair.change: pair.predicted for pair in pairs if "decode" in pair.rests_on}
+    assert decode["none -> online EPLB"] < decode["none -> map made offline"] == pytest.approx(1, abs=0.01)
 
 
 def test_what_kimi_k3_lost_follows_from_its_weights() -> None:

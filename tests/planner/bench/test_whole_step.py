@@ -12,7 +12,7 @@ import pytest
 from planner.base import BadInput, write_json
 from planner.bench import run_bench, whole_peer, whole_step
 from planner.bench.whole_fit import fit
-from planner.bench.whole_law import errors, fit_step, halves, step_seconds
+from planner.bench.whole_law import TPOT, errors, halves
 from planner.bench.whole_rows import ROWS, Row, read_rows, repaired, rows_folder
 from planner.bench.whole_terms import Measured, measured
 from planner.cost import calibration
@@ -159,7 +159,8 @@ def test_a_law_that_holds_is_found() -> None:
     terms_NT = draw.lognormal(0, 1, (200, 2))
     fast = draw.random(200) < 0.5
     took_N = terms_NT @ [1.5, 0.8] * np.where(fast, 0.7, 1.0)
-    base, factors = fit(terms_NT, took_N, ("a", "b"), {"gpu": ["fast" if one else "slow" for one in fast]})
+    gpus = {"gpu": ["fast" if one else "slow" for one in fast]}
+    base, factors = fit(terms_NT, took_N, ("a", "b"), gpus, (0.5, 3.0))
     slow = {term: base[term] * factors["gpu"]["slow"][term] for term in base}
     assert slow == pytest.approx({"a": 1.5, "b": 0.8}, rel=0.02)
     assert base["a"] * factors["gpu"]["fast"]["a"] == pytest.approx(1.05, rel=0.02)
@@ -170,8 +171,7 @@ def test_a_fitted_law_predicts_what_it_has_not_seen(tmp_path: Path) -> None:
     rows = [measured(row) for row in many(tmp_path)]
     took = [replace(one.row, tpot_seconds=2 * sum(one.step.values())) for one in rows]
     fitted, held_out = halves(replace(one, row=row) for one, row in zip(rows, took, strict=True))
-    predict = step_seconds(fit_step(fitted))
-    found, _ = errors(list(map(predict, held_out)), [one.row.tpot_seconds for one in held_out])
+    found, _ = TPOT.judged(TPOT.fit(fitted), held_out)
     assert found.mean_error < 0.02
 
 
@@ -201,10 +201,10 @@ def test_the_study_judges_beside_the_peer(tmp_path: Path, monkeypatch: pytest.Mo
     )
     told: list[str] = []
     table = run_bench(["whole_step"], (), 1, lambda share, text: told.append(text))["whole_step"]
-    both = [row for row in table.rows if row["instance"] == "predicted by both, all"]
+    both = [row for row in table.rows if row["instance"] == "tpot, by both, all"]
     assert [row["method"] for row in both] == ["moeplan", "trivial", "AIConfigurator"]
     assert both[-1]["mean_error_share"] == both[-1]["bias_share"] == pytest.approx(1.0)
-    alone = next(row for row in table.rows if row["instance"] == "held out, all")
+    alone = next(row for row in table.rows if row["instance"] == "tpot, held out, all")
     assert both[0]["rows"] < alone["rows"]  # type: ignore[operator]
     assert any("are up to" in note for note in table.notes)
     assert told
@@ -224,11 +224,11 @@ def test_what_ships_is_what_the_rows_say() -> None:
     if folder is None:
         pytest.skip("aiconfigurator-core is not installed")
     fitted, held_out = halves(measured(row) for row in read_rows(folder))
-    assert fit_step(fitted).base == pytest.approx(calibration().tpot.base, rel=0.02)
+    shipped = calibration().tpot
+    assert TPOT.fit(fitted).base == pytest.approx(shipped.law.base, rel=0.02)
     by_gpu: dict[str, list[Measured]] = {}
     for one in held_out:
         by_gpu.setdefault(str(one.values["gpu"]), []).append(one)
-    predict = step_seconds(calibration().tpot)
     for gpu, own in by_gpu.items():
-        found, _ = errors(list(map(predict, own)), [one.row.tpot_seconds for one in own])
-        assert found.mean_error == pytest.approx(calibration().tpot_errors[gpu].mean_error, abs=0.005)
+        found, _ = TPOT.judged(shipped.law, own)
+        assert found.mean_error == pytest.approx(shipped.errors[gpu].mean_error, abs=0.005)

@@ -41,7 +41,7 @@ def test_terms_by_hand() -> None:
     assert terms["head"] == pytest.approx(1000 * 992 * 2 / 3.35e12)
     assert terms["layers"] == pytest.approx(2e-6)
     assert terms["waits"] == pytest.approx(2e-6)
-    assert terms["requests"] == pytest.approx(16e-6)
+    assert terms["requests"] == pytest.approx(8e-6)
     assert terms["joins"] == terms["joined"] == 0
 
 
@@ -134,25 +134,43 @@ def test_an_unknown_body_is_assumed_and_says_so() -> None:
 
 
 def test_the_error_is_of_that_gpu_or_none() -> None:
-    """Never the figures of another chip."""
-    known = calibration()
-    found = step(asked()).error
-    assert found.startswith(known.tpot_errors["H100-SXM-80GB"].text("H100-SXM-80GB"))
-    assert "a model left out of the fit" in found
+    """Never the figures of another chip; a model that was not measured has the error of unseen ones."""
+    known = calibration().tpot
+    found = step(asked())
+    own = known.errors["H100-SXM-80GB"]
+    assert found.error.startswith(f"H100-SXM-80GB: {own.mean_error:.0%} mean error, ")
+    assert f"on {own.rows} held-out measurements" in found.error
+    assert f"models left out of the fit were {known.unseen_model.mean_error:.0%} off" in found.error
+    assert found.error_share == max(own.mean_error, known.unseen_model.mean_error)
     other = step(replace(asked(), topology=read_topology("hgx-h20:1x2")))
     assert other.error.startswith("not judged on H20-SXM-96GB")
     assert other.ttft_error.startswith("not judged on H20-SXM-96GB")
     assert "H100" not in other.error
+    assert other.error_share is None
 
 
-def test_an_engine_without_rows_gets_those_of_all() -> None:
-    assert "no step of this engine was measured" in step(asked(), "lmdeploy").error
-    assert "no step of this engine" not in step(asked(), "sglang").error
+def test_a_measured_model_has_the_error_of_its_gpu() -> None:
+    problem = asked()
+    found = step(replace(problem, model=replace(problem.model, architecture="deepseek_v3")))
+    assert found.error_share == calibration().tpot.errors["H100-SXM-80GB"].mean_error
+    assert "left out" not in found.error
+
+
+def test_what_was_not_measured_is_said() -> None:
+    """An engine, no engine, a group wider than any that was measured."""
+    assert step(asked(), "lmdeploy").error.endswith("lmdeploy was not measured")
+    assert step(asked(), None).error.endswith("no engine named")
+    assert "not measured" not in step(asked(), "sglang").error
+    wide = asked()
+    topology = read_topology("hgx-h100:4x8")
+    problem = question([1] * 32, topology, 1, tokens_per_rank=8)
+    problem = replace(problem, model=replace(wide.model, experts=32, moe_layer_ids=(0,)))
+    assert "; wider was not measured" in step(problem).error
 
 
 def test_no_coefficient_is_negative() -> None:
     known = calibration()
-    for law in (known.tpot, known.ttft):
+    for law in (known.tpot.law, known.ttft.law):
         assert min(law.base.values()) >= 0
         assert (
             min(
