@@ -22,7 +22,7 @@ def topology_list(as_json: bool) -> None:
     Example: moeplan topology list
     """
     from planner.base import topology_names
-    from planner.report.topology import preset_rows, preset_table
+    from planner.report.presets import preset_rows, preset_table
 
     rows = preset_rows(topology_names())
     say(preset_table(rows), [row._asdict() for row in rows], as_json)

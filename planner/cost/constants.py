@@ -107,18 +107,21 @@ def constants_of(problem: Problem) -> Constants:
     topology, workload = problem.topology, problem.workload
     chips = tuple(chip_of(model.name) or model.name for model in topology.models)
     several = topology.domain_count > 1
-    return _constants(chips, workload.transport, problem.model.weight_dtype, problem.gpus, several=several)
+    dtype, width = problem.model.weight_dtype, problem.model.dispatch_width
+    return _constants(chips, workload.transport, dtype, width, problem.gpus, several=several)
 
 
 @lru_cache(maxsize=256)
-def _constants(chips: tuple[str, ...], transport: str, dtype: str, gpus: int, *, several: bool) -> Constants:
+def _constants(
+    chips: tuple[str, ...], transport: str, dtype: str, width: int, gpus: int, *, several: bool
+) -> Constants:
     kinds = tuple(dict.fromkeys(chips))
 
     def phase(direction: str) -> PhaseConstants:
         found = [phase_figures(direction, transport, chip, gpus, several=several) for chip in kinds]
         return _slowest([_phase(one) for one in found])
 
-    compute = tuple(_compute(compute_figures(transport, dtype, chip)) for chip in chips)
+    compute = tuple(_compute(compute_figures(transport, dtype, chip, width)) for chip in chips)
     return Constants(phase("dispatch"), phase("combine"), compute)
 
 

@@ -16,13 +16,11 @@ KERNELS = {  # what was measured, by transport; `node` has the kernels of `rank`
     "slot": "DeepEP low latency",
     "rank": "DeepEP normal mode",
     "allgather": "NCCL all-gather and reduce-scatter",
-    "masked": "DeepGEMM's masked fp8 grouped GEMM, hidden size 7168 alone",
+    "masked": "DeepGEMM's masked fp8 grouped GEMM",
     "fused": "fused MoE layers of vLLM or SGLang",
 }
-RATES = {
-    "fp8": "fp8",
-    "nvfp4": "fp8",
-}  # the peak that products of a weight dtype are counted against; else bf16
+MASKED_WIDTH = 7168  # the one hidden size of its rows
+RATES = {"fp8": "fp8", "nvfp4": "fp8"}  # the peak that products of a weight dtype count against; else bf16
 NEXT_DTYPE = {
     "fp8": "bf16",
     "nvfp4": "int4",
@@ -57,8 +55,10 @@ def phase_figures(direction: str, transport: str, chip: str, gpus: int, *, sever
     return Figures(values, _source(kind, own), error)
 
 
-def compute_figures(transport: str, dtype: str, chip: str) -> Figures:
-    """Of expert compute, by the weights' dtype: low-latency dispatch feeds kernels of its own."""
+def compute_figures(transport: str, dtype: str, chip: str, width: int) -> Figures:
+    """Of expert compute, by the weights' dtype: low-latency dispatch feeds its own kernels. `width`: elements
+    of a token's vector.
+    """
     known = _file()["compute"]
     kernel = "masked" if transport == "slot" and dtype in known["masked"] else "fused"
     if kernel == "masked" and chip not in known["masked"][dtype] and chip in known["fused"][dtype]:
@@ -70,6 +70,8 @@ def compute_figures(transport: str, dtype: str, chip: str) -> Figures:
     error = _error(values, chip, own)
     if own == chip and found != dtype:
         error = f"no figures of {dtype} on {chip}: those of {found} used, error unknown"
+    elif own == chip and kernel == "masked" and width != MASKED_WIDTH:
+        error += f"; rows of hidden size {MASKED_WIDTH} alone, {width} is not judged"
     return Figures(values, f"{_source(kernel, own)}, {found} weights", error, RATES.get(found, "bf16"))
 
 

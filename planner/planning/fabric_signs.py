@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from planner.topology import Comparison, Fabric, Node, Topology, as_stated
+from planner.topology import Comparison, Fabric, Node, Topology, as_stated, everyone_GG
 
 NO_RDMA_SHARE = 0.15  # below it neither uplinks nor ports explain a NIC's rate: 8:1 leaves 10 to 13 %
 SOCKET_BYTES_PER_S = 6.5e9  # TCP sockets carry 1 to 6 GB/s, whatever the card
@@ -67,7 +65,7 @@ class Signs:
             return None
         machine, run = as_stated(self.topology), self.seen.run
         gpus = machine.gpu_count
-        load_R = machine.resource_bytes(run.sent_GG(gpus) if run else np.ones((gpus, gpus)) - np.eye(gpus))
+        load_R = machine.resource_bytes(run.sent_GG(gpus) if run else everyone_GG(gpus))
         of_tier = dict.fromkeys(("nic", "leaf"), 0.0)
         for resource, load in zip(machine.resources, load_R.tolist(), strict=True):
             of_tier[resource.tier] = of_tier.get(resource.tier, 0.0) + load

@@ -6,8 +6,6 @@ step with that one fault mended. So it says what the machine costs, apart from a
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from planner.base import human_seconds
 from planner.cost import Cost, Routing, WholeStep, cost, message_bytes, messages_GG, whole_step
 from planner.load import uniform_load
@@ -106,11 +104,10 @@ class MachineCost:
         return self.step.seconds["dispatch"] + self.step.seconds["combine"]
 
     def peer_bytes(self) -> float:
-        """Bytes that a GPU's dispatch sends to each GPU that it sends anything, on average over those."""
+        """Bytes that the first GPU's dispatch sends to each GPU it sends anything, on average over those."""
         problem = self.problem(self.topology)
         placement = find_method("linear")(problem)
         shares = find_rule(problem.replica_rule)(placement, problem.situation(problem.load))
         routing = Routing(problem.load.shares_LE[0], next(iter(shares)), placement.expert_LP[0], None)
-        sent_GG = np.array(messages_GG(problem, routing))
-        np.fill_diagonal(sent_GG, 0.0)
-        return float(sent_GG[sent_GG > 0].mean() * message_bytes(problem)[0]) if sent_GG.any() else 0.0
+        others_G = messages_GG(problem, routing)[0, 1:]
+        return float(others_G[others_G > 0].mean() * message_bytes(problem)[0]) if others_G.any() else 0.0

@@ -83,20 +83,10 @@ def check_to_dict(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> dict[str, 
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
-    seen, first = reading.seen, reading.causes[0] if reading.causes else None
+    first = reading.causes[0] if reading.causes else None
     return {
-        "tier": seen.tier,
-        "where": seen.where,
-        "links": seen.links,
-        "nics": seen.nics,
-        "gpus": seen.gpus,
-        "scope": seen.run.scope if seen.run else None,
-        "stated_bytes_per_s": seen.stated.bytes_per_s,
-        "stated_by": f"{seen.stated.evidence.kind}: {seen.stated.evidence.source}",
-        "measured_bytes_per_s": seen.measured.bytes_per_s,
-        "measured_by": seen.measured.evidence.source,
-        "share": seen.share,
-        "figures": seen.text,
+        **reading.seen.to_dict(),
+        "scope": reading.seen.run.scope if reading.seen.run else None,
         "cost_seconds": reading.loss.lost_seconds,
         "cause": first and first.name,
         "test": first and first.test,

@@ -1,6 +1,6 @@
 """Topologies: GPUs in rank order, the links between them, and which of those each pair uses."""
 
-from planner.topology.all_to_all import AllToAll
+from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
@@ -45,6 +45,7 @@ __all__ = [
     "bisections",
     "chip_of",
     "compare",
+    "everyone_GG",
     "gpu_model",
     "gpu_names",
     "kept_comparisons",

@@ -33,7 +33,9 @@ class AllToAll:
         return sum(map(len, self.groups))
 
     def sent_GG(self, gpus: int) -> Floats:
-        """Who sends to whom, one byte each, among so many GPUs of the machine."""
+        """Who sends to whom, one byte each, among so many GPUs of the machine; the diagonal is free."""
+        if len(self.groups) == 1 and self.ranks == gpus:
+            return everyone_GG(gpus)
         sent_GG = np.zeros((gpus, gpus))
         for members in self.groups:
             sent_GG[np.ix_(members, members)] = 1.0
@@ -48,3 +50,8 @@ class AllToAll:
         if peer_bytes > last:
             return self.seconds_S[-1] + (peer_bytes - last) * self.slope
         return float(np.interp(peer_bytes, self.peer_bytes_S, self.seconds_S))
+
+
+def everyone_GG(gpus: int) -> Floats:
+    """A byte from every GPU to every other one: one cell seen so often, whatever the machine's size."""
+    return np.broadcast_to(np.float64(1.0), (gpus, gpus))

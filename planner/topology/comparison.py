@@ -1,6 +1,7 @@
 """Measured rates beside the stated ones of the same links."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,23 @@ class Comparison:
         number, unit = measured.split()
         told = number if unit == stated.split()[1] else measured
         return f"{told} of the stated {stated} {self._links} ({100 * self.share:.0f} %)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; rates in bytes/s."""
+        return {
+            "tier": self.tier,
+            "where": self.where,
+            "links": self.links,
+            "nics": self.nics,
+            "gpus": self.gpus,
+            "stated_bytes_per_s": self.stated.bytes_per_s,
+            "stated_by": f"{self.stated.evidence.kind}: {self.stated.evidence.source}",
+            "measured_bytes_per_s": self.measured.bytes_per_s,
+            "measured_by": self.measured.evidence.source,
+            "share": self.share,
+            "departs": self.departs,
+            "figures": self.text,
+        }
 
     @property
     def _links(self) -> str:

@@ -76,7 +76,7 @@ class Found:
             **self.machine.to_dict(),
             "fabrics": [_fabric_to_dict(fabric) for fabric in self.fabrics],
             "measurements": [_measured_to_dict(measured) for measured in self.measured],
-            "comparisons": [_comparison_to_dict(one) for one in self.comparisons],
+            "comparisons": [one.to_dict() for one in self.comparisons],
         }
 
 
@@ -97,19 +97,6 @@ def _between_hosts(measured: MeasureFacts) -> str:
         return ""
     largest = samples[-1]
     return f"{human_bandwidth(largest.size_bytes * shares.between / largest.seconds)} a GPU to other hosts"
-
-
-def _comparison_to_dict(one: Comparison) -> dict[str, Any]:
-    return {
-        "tier": one.tier,
-        "where": one.where,
-        "links": one.links,
-        "stated_bytes_per_s": one.stated.bytes_per_s,
-        "measured_bytes_per_s": one.measured.bytes_per_s,
-        "share": one.share,
-        "departs": one.departs,
-        "source": one.measured.evidence.source,
-    }
 
 
 def _name(measured: MeasureFacts) -> str:

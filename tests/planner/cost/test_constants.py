@@ -79,6 +79,8 @@ def test_what_was_not_measured_is_said() -> None:
     )
     assert "85 % of the NIC assumed" in constants_of(asked("hgx-b200:2", "node")).dispatch.error
     assert "extrapolated from 4 GPUs to 72" in constants_of(asked("gb200-nvl72")).dispatch.error
+    compute = constants_of(asked("hgx-h100:1")).compute.error
+    assert compute.endswith("rows of hidden size 7168 alone, 992 is not judged")
     assert "fewer than 8 GPUs" in constants_of(asked("hgx-h100:1", gpus=4)).dispatch.error
 
 

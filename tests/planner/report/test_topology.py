@@ -8,14 +8,8 @@ from hypothesis import given, settings
 from rich.console import Console
 
 from planner.base import topology_names
-from planner.report.topology import (
-    draw,
-    preset_rows,
-    preset_table,
-    tiers_table,
-    topology_report,
-    topology_summary,
-)
+from planner.report.presets import preset_rows, preset_table
+from planner.report.topology import draw, tiers_table, topology_report, topology_summary
 from planner.topology import Topology, read_topology
 from tests.planner.machines import machines, pcie_box, two_by_two
 
