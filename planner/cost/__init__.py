@@ -4,7 +4,7 @@ from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
 from planner.cost.hits import TRACED_TOKENS
-from planner.cost.loss import AfterLoss, LeastRedundant, Loss, after_loss, least
+from planner.cost.loss import AfterLoss, Loss, after_loss
 from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
 from planner.cost.memory.case import pose_case
 from planner.cost.memory.constraint import does_not_fit, grouped_bytes, too_little, within_memory
@@ -29,6 +29,7 @@ from planner.cost.served import Served
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
+    AS_PLANNED,
     JUDGED_REQUESTS,
     TERMS,
     TTFT_TERMS,
@@ -46,6 +47,7 @@ from planner.cost.whole import (
 )
 
 __all__ = [
+    "AS_PLANNED",
     "EMPTY",
     "JUDGED_REQUESTS",
     "PATIENCE",
@@ -63,7 +65,6 @@ __all__ = [
     "Floats",
     "Judged",
     "Law",
-    "LeastRedundant",
     "Loss",
     "MoeSeconds",
     "PhaseConstants",
@@ -87,7 +88,6 @@ __all__ = [
     "efficiency_R",
     "grouped_bytes",
     "inclusion_E",
-    "least",
     "ledger",
     "levelled_off",
     "low_latency_bytes",

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.base import Infeasible
 from planner.cost.lost import balance, losses_to_look_at, lost_experts_K, surviving_rows, told
+from planner.cost.memory.ledger import ledger
 from planner.cost.refill import missing_L, refilled
 from planner.cost.served import Served, Step
 from planner.cost.step import cost
 from planner.cost.whole import whole_step
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.problem import Problem, Survival, least_redundant
+from planner.problem import LeastRedundant, Problem, Survival, fewest_redundant
 
 MOST_TIMED = 16  # losses whose step is predicted: a quarter the worst balanced, the others evenly spaced
 TIMED_WORK = 250_000_000  # cells of traffic matrices that these predictions may take
@@ -29,21 +29,16 @@ TIMED_WORK = 250_000_000  # cells of traffic matrices that these predictions may
 
 @dataclass(frozen=True)
 class Loss:
-    """One loss. `same_batch`: every GPU left brings as many tokens as before; `all_tokens`: those of all."""
+    """One loss. `same_batch`: every GPU left brings as many tokens as before; `all_tokens`: those of all, as
+    far as the KV cache of the GPUs left holds their requests.
+    """
 
     gpus: tuple[int, ...]
     lost_experts: int  # over layers: without a slot until they are read again
     same_batch: Served
     all_tokens: Served
+    unheld_requests: int  # of those that decode at once, for which `all_tokens` has no room
     gain: str  # why the machine yields no less than before it lost GPUs; empty where it does yield less
-
-
-@dataclass(frozen=True)
-class LeastRedundant:
-    """The fewest redundant experts that survive the losses. None where no number does."""
-
-    kept: int | None  # where the engine leaves experts where they are: copies at one place more than are lost
-    replaced: int | None  # where it places them anew on the GPUs left: a slot there for every expert
 
 
 @dataclass(frozen=True)
@@ -100,7 +95,7 @@ def after_loss(
         held_out=load is not None,
         replica_rule=problem.replica_rule,
         transport=problem.workload.transport,
-        least_redundant=least(problem, survive),
+        least_redundant=fewest_redundant(problem.model, problem.topology, survive),
         possible=possible,
         losses=len(sets),
         timed=len(timed),
@@ -120,18 +115,6 @@ def one_loss(
     """What is served before and after the loss of these GPUs, by no engine named."""
     served = _Losses(problem, placement, load, None)
     return served.before, served.loss(lost)
-
-
-def least(problem: Problem, survive: Survival) -> LeastRedundant:
-    """Both figures for the problem's model and machine."""
-
-    def fewest(*, replaced: bool) -> int | None:
-        try:
-            return least_redundant(problem.model, problem.topology, survive, replaced=replaced)
-        except Infeasible:  # too few places, whatever R
-            return None
-
-    return LeastRedundant(kept=fewest(replaced=False), replaced=fewest(replaced=True))
 
 
 def surviving(problem: Problem, placement: Placement, lost: tuple[int, ...]) -> Placement:
@@ -166,15 +149,29 @@ class _Losses:
         rows, left = surviving_rows(self._placement, gone), surviving(problem, self._placement, gone)
         tokens = problem.workload.tokens_per_rank
         before = problem.gpus * tokens
-        more = replace(asked, workload=replace(asked.workload, tokens_per_rank=-(-before // left.gpus)))
+        more, unheld = self._held(asked, -(-before // left.gpus))
         same, all_tokens = self._step(asked, left), self._step(more, left)
+        every = min(before, left.gpus * more.workload.tokens_per_rank)
         return Loss(
             lost,
             int(missing_L(rows.expert_LP, problem.model.experts).sum()),
             same.served(left.gpus * tokens),
-            all_tokens.served(before),
+            all_tokens.served(every),
+            unheld,
             self._whole.gain(same, left.gpus / problem.gpus) or self._whole.gain(all_tokens, 1.0),
         )
+
+    def _held(self, asked: Problem, tokens: int) -> tuple[Problem, int]:
+        """The question with so many tokens a rank, or as many as there is KV cache for, and the requests that
+        have none. No fewer than before: those had theirs.
+        """
+        more = replace(asked, workload=replace(asked.workload, tokens_per_rank=tokens))
+        shared, found = asked.workload.attention_tp, ledger(more, self._engine)
+        if asked.workload.phase != "decode" or found.requests >= found.planned_requests:
+            return more, 0
+        fewer = max(found.requests // shared, asked.workload.tokens_per_rank)
+        unheld = (tokens - fewer) * asked.gpus
+        return replace(asked, workload=replace(asked.workload, tokens_per_rank=fewer)), unheld
 
     def _step(self, problem: Problem, placement: Placement) -> Step:
         found = cost(problem, placement, self._load)

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from planner.base import BadInput
-from planner.cost import AfterLoss, LeastRedundant, after_loss, least
+from planner.cost import AfterLoss, after_loss
 from planner.engines import Elastic, elastic_of, find_engine
 from planner.placement import Placement
 from planner.plan import read_plan
 from planner.planning.evaluation import under
 from planner.planning.lookup import find_load
-from planner.problem import Exposure, Problem, Survival, exposure
+from planner.problem import Exposure, LeastRedundant, Problem, Survival, exposure, fewest_redundant
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,10 @@ def look_at_losses(
 
 
 def _kind(problem: Problem, placement: Placement, survive: Survival, engine: str | None) -> LossKind:
-    fewest, size_X = least(problem, survive), np.sort(np.bincount(survive.place_G(problem.node_G)))
+    fewest, size_X = (
+        fewest_redundant(problem.model, problem.topology, survive),
+        np.sort(np.bincount(survive.place_G(problem.node_G))),
+    )
     left = int(size_X[: -survive.losses].sum())
     slots, experts = left * problem.slots_per_gpu, problem.model.experts
     if not left:

@@ -1,6 +1,7 @@
 """Redundant experts: how many divide over the GPUs, survive a loss or join them, and the nearest that do."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from planner.base import Infeasible
 from planner.model import ModelSpec
@@ -68,6 +69,26 @@ def least_redundant(
     least_slots = least_slots_replaced if replaced else least_slots_per_gpu
     slots_per_gpu = least_slots(survive, model.experts, topology.node_G)
     return max(least, slots_per_gpu * gpus - model.experts)
+
+
+@dataclass(frozen=True)
+class LeastRedundant:
+    """The fewest redundant experts that survive the losses. None where no number does."""
+
+    kept: int | None  # where the engine leaves experts where they are: copies at one place more than are lost
+    replaced: int | None  # where it places them anew on the GPUs left: a slot there for every expert
+
+
+def fewest_redundant(model: ModelSpec, topology: Topology, survive: Survival) -> LeastRedundant:
+    """Both figures for a model on a machine."""
+
+    def fewest(*, replaced: bool) -> int | None:
+        try:
+            return least_redundant(model, topology, survive, replaced=replaced)
+        except Infeasible:  # too few places, whatever R
+            return None
+
+    return LeastRedundant(kept=fewest(replaced=False), replaced=fewest(replaced=True))
 
 
 def check_joins(model: ModelSpec, gpus: int, redundant: int) -> None:

@@ -3,9 +3,9 @@
 from rich.table import Table
 
 from planner.base import human_seconds
-from planner.cost import AfterLoss, LeastRedundant, Loss, Served
+from planner.cost import AfterLoss, Loss, Served
 from planner.load import spans
-from planner.problem import Survival
+from planner.problem import LeastRedundant, Survival
 from planner.report.tables import table_of
 
 SHOWN_GPUS = 24  # characters of the lost ones

@@ -22,6 +22,7 @@ def losses_report(found: Losses) -> RenderableType:
     rule, transport = problem.replica_rule, problem.workload.transport
     notes = [
         *(rests_on(rule, transport, one.error) for one in looked[:1]),
+        "The first lines tell the worst loss; requests left out have no room in the KV cache of those left.",
         "R: with experts kept where they are; placed anew: on the GPUs left, what has no copy from disk.",
         *_engine_notes(found),
         *found.exposure.sentences,
@@ -54,9 +55,10 @@ def _kind(kind: LossKind) -> str:
         return f"{name}: {kind.why}"
     worst, before = found.slowest, found.before.tokens_per_s
     own, every = (f"{one.tokens_per_s / before:.1%}" for one in (worst.same_batch, worst.all_tokens))
+    but = f" but {worst.unheld_requests:,}" if worst.unheld_requests else ""
     count = found.most_lost_experts
     gone = f"{count:,} expert{'s' if count > 1 else ''}" if count else "no expert"
-    return f"{name}: {own} of tokens/s at worst ({every} with all requests), {gone} gone"
+    return f"{name}: {own} of tokens/s ({every} with all{but} requests), {gone} gone"
 
 
 def _engine(found: Losses) -> str:

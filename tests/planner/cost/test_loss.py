@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import planner.cost.lost
 from planner.base import BadInput, Infeasible
-from planner.cost import AfterLoss, Served, after_loss, cost, whole_step
+from planner.cost import AfterLoss, Served, after_loss, cost, ledger, whole_step
 from planner.cost.loss import one_loss
 from planner.cost.lost import surviving_rows
 from planner.load import LoadProfile
@@ -113,6 +113,33 @@ def test_tokens_by_hand() -> None:
     tokens = [one.tokens_per_s * one.whole_seconds for one in (before, loss.same_batch, loss.all_tokens)]
     assert tokens == pytest.approx([512, 384, 512])
     assert (loss.same_batch.gpus, loss.all_tokens.tokens_per_rank) == (3, 171)
+
+
+def with_memory(problem: Problem, memory_bytes: float, lost: tuple[int, ...] = ()) -> Problem:
+    gpu = replace(problem.topology.gpus[0].model, memory_bytes=memory_bytes)
+    node = replace(problem.topology.nodes[0], gpus=(gpu,) * problem.gpus)
+    return replace(problem, topology=replace(problem.topology, nodes=(node,)).without(lost))
+
+
+def test_requests_without_kv_cache_are_not_taken_on() -> None:
+    """Half of four GPUs goes: those left have 256 requests to hold each, and memory for fewer."""
+    problem = problem_of([[4, 3, 2, 1]], gpus=4, slots_per_gpu=4)
+    more = replace(problem, workload=replace(problem.workload, tokens_per_rank=256))
+    least, most = 0.0, 1e12
+    while not 128 < (held := ledger(with_memory(more, (least + most) / 2, (2, 3)), None).requests) < 256:
+        least, most = ((least + most) / 2, most) if held <= 128 else (least, (least + most) / 2)
+    asked = with_memory(problem, (least + most) / 2)
+    _, loss = one_loss(asked, Placement(np.array([[0, 1, 2, 3] * 4]), (0,), 4), (2, 3))
+    assert (loss.all_tokens.tokens_per_rank, loss.unheld_requests) == (held, 2 * (256 - held))
+    assert loss.all_tokens.tokens_per_s * loss.all_tokens.whole_seconds == pytest.approx(2 * held)
+
+
+def test_gpus_that_share_attention_are_lost_together() -> None:
+    """GPU 1 of groups of two: two GPUs are left, and the experts of GPU 0 are gone too."""
+    problem = problem_of([[4, 3, 2, 1]], gpus=4, slots_per_gpu=2)
+    problem = replace(problem, workload=replace(problem.workload, attention_tp=2))
+    _, loss = one_loss(problem, Placement(np.array([[0, 1, 0, 2, 2, 3, 3, 2]]), (0,), 4), (1,))
+    assert (loss.gpus, loss.same_batch.gpus, loss.lost_experts) == ((1,), 2, 2)
 
 
 def test_a_cluster_that_is_faster_in_parts_is_said_to_be() -> None:
