@@ -30,6 +30,7 @@ class ResolvedRequest:
     """A question with everything looked up; only R is open."""
 
     problem_of: ProblemOfR
+    any_of: ProblemOfR  # the same, also where memory does not hold the planned batch
     model: ModelSpec
     machine: Machine
     load: LoadProfile  # fitted and held-out windows
@@ -78,6 +79,7 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
             partial(pose_case, model, topology, workload, kv_floor_bytes=request.kv_floor_bytes),
             node_gpus=len(topology.nodes[0].gpus),
         ),
+        problem_of,
         model,
         machine,
         whole_load,

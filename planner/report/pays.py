@@ -46,13 +46,13 @@ def pays_table(found: Pays) -> Table:
             f"{row.max_over_mean:.3f}",
             human_seconds(row.step_seconds),
             human_seconds(row.pause_seconds) if row.pause_seconds else "-",
-            f"{row.tokens_per_s:,.0f}",
-            f"{found.gain(row):+.1%}",
-            human_bytes(row.memory_bytes),
+            f"{row.tokens_per_s:,.0f}" if row.tokens_per_rank else "no room",
+            f"{found.gain(row):+.1%}" if row.tokens_per_rank else "-",
+            f"{row.requests:,}",
         )
         for row in found.rows.values()
     ]
-    names = ("", "R", "max/mean", "step", "moves", "tokens/s", "gain", "memory")
+    names = ("", "R", "max/mean", "step", "moves", "tokens/s", "gain", "requests")
     return table_of(names, rows, words=("",))
 
 
@@ -84,6 +84,8 @@ def pays_to_dict(found: Pays) -> dict[str, Any]:
 
 def _online_verdict(found: Pays) -> str:
     online, static = found.online, found.best_static
+    if not online.tokens_per_rank:
+        return "online EPLB does not fit beside its buffer"
     if not online.rearranged:
         return f"online EPLB would come after the last window, and costs {_price(online)}"
     before = static.step_seconds / online.step_seconds * online.tokens_per_rank / static.tokens_per_rank - 1
@@ -102,9 +104,13 @@ def _replica_lines(found: Pays) -> list[str]:
     replicas, without = found.rows.get("static plan"), found.rows["permutation"]
     if replicas is None:
         return []
+    if not replicas.tokens_per_rank:
+        beside = f"({without.requests:,} fit at R = {without.redundant})"
+        return [f"Replicas: R = {replicas.redundant} leaves no room for a request a rank {beside}."]
     gain = found.gain(replicas, without)
     verdict = "they pay" if gain >= WORTH_IT else "they do not pay"
-    takes = f"takes {human_bytes(replicas.memory_bytes)} of each GPU"
+    room = f"{replicas.requests:,} requests fit, not {without.requests:,}"
+    takes = f"takes {human_bytes(replicas.memory_bytes)} of each GPU ({room})"
     has = f"has {_change(gain)} tokens/s than R = {without.redundant}"
     return [f"Replicas: R = {replicas.redundant} {takes} and {has}: {verdict}."]
 

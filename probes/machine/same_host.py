@@ -26,7 +26,7 @@ def same_host(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> li
         else:
             loose.append(fact)
     groups = [group for same in named.values() for group in same]
-    rest = [fact for fact in loose if not _join_known(groups, fact)]
+    rest = [part for part in parts_of(loose) if not _join_known(groups, part)]
     if not rest:
         return groups
     parts = _unnamed(rest, nodes, notes)
@@ -34,7 +34,8 @@ def same_host(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> li
         notes.warnings.append(f"{_sources(parts[0])} name no host: taken as of {name_of(groups[0][0])}")
         return [groups[0] + parts[0]]
     if groups and not any(fact.gpus for part in parts for fact in part):
-        unused = f"{_sources(rest)} name no host, and there are several: not used"
+        sources = _sources([fact for part in rest for fact in part])
+        unused = f"{sources} name no host, and there are several: not used"
         notes.unknown.append(f"{unused}; take them again with the host's name before each line")
         return groups
     return groups + parts
@@ -75,30 +76,30 @@ def _contradict(one: Sequence[HostFacts], other: Sequence[HostFacts]) -> bool:
     return any(mine and theirs and not mine & theirs for mine, theirs in marked)
 
 
-def _join_known(groups: list[list[HostFacts]], fact: HostFacts) -> bool:
-    """Add an unnamed fact to the host that has its GPUs or NICs."""
+def _join_known(groups: list[list[HostFacts]], part: list[HostFacts]) -> bool:
+    """Add facts that name no host to the one that has their GPUs or NICs."""
     for group in groups:
-        if any(marks(group) & marks([fact]) for marks in (_uuids, _guids, _machines)):
-            group.append(fact)
+        if any(marks(group) & marks(part) for marks in (_uuids, _guids, _machines)):
+            group.extend(part)
             return True
     return False
 
 
-def _unnamed(facts: list[HostFacts], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:
+def _unnamed(parts: list[list[HostFacts]], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:
     """Groups of facts that name no host.
 
-    What one file tells, or files of one label, stays together; of the rest, those of different kinds go
+    What is one part, as of one file, stays together; of the rest, those of different kinds go
     together, and those of one kind apart. With `nodes` stated, parts that look the same are one host.
     """
     groups: list[list[HostFacts]] = []
     doubtful: list[str] = []
-    for part in parts_of(facts):
-        if all(_join_known(groups, fact) for fact in part):
+    for part in parts:
+        if _join_known(groups, part):
             continue
         open_groups = [group for group in groups if all(_takes(group, fact) for fact in part)]
         first = groups[0][0].source if groups else ""
         mine = part[0].source
-        if any(_alike(group, part) for group in groups):
+        if not open_groups and any(_alike(group, part) for group in groups):
             if nodes is not None and nodes != len(groups) + 1:
                 continue  # one host told twice, and repeated as often as was stated
             groups.append(part)

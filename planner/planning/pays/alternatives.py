@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost import Cost, cost, perfect_balance
+from planner.cost import Cost, cost, ledger, perfect_balance
 from planner.engines import OnlineBalancer, default_placement
 from planner.placement import Placement
-from planner.planning.pays.online import Piece, Played, once, play
+from planner.planning.pays.batch import Batch, fitting
+from planner.planning.pays.online import Piece, once, play
 from planner.planning.pays.rearranging import Rearrangement
 from planner.planning.pays.series import Series
 from planner.problem import Problem
@@ -21,7 +22,7 @@ ProblemOfR = Callable[[int], Problem]
 class Question:
     """What is compared, looked up: the problem of each R, the windows, and how the engine rebalances."""
 
-    problem_of: ProblemOfR  # with the batch that fits
+    problem_of: ProblemOfR  # with the batch that was asked for
     least: int  # redundant experts without which slots do not divide
     redundant: int
     series: Series
@@ -29,6 +30,10 @@ class Question:
     balancer: OnlineBalancer
     search: Search
     stall_seconds: float | None = None  # of a rearrangement, measured
+
+    def batch(self, redundant: int, buffer_bytes: float = 0.0) -> Batch:
+        """The question with R redundant experts and the batch that fits beside them."""
+        return fitting(self.problem_of(redundant), self.engine, buffer_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,7 @@ class Alternative:
     """
 
     name: str
-    problem: Problem
+    batch: Batch
     pieces: tuple[Piece, ...]
     pause_seconds: float = 0.0
     buffer_bytes: float = 0.0
@@ -56,8 +61,8 @@ class Alternative:
 
 def default(question: Question) -> Alternative:
     """Doing nothing: the engine's own list, no more slots than it needs."""
-    problem = question.problem_of(question.least)
-    return _fixed("default", problem, default_placement(question.engine, problem), question.series)
+    batch = question.batch(question.least)
+    return _fixed("default", batch, default_placement(question.engine, batch.problem), question.series)
 
 
 def permutation(question: Question) -> Alternative:
@@ -72,9 +77,9 @@ def static(question: Question) -> Alternative:
 
 def balanced_once(question: Question) -> Alternative:
     """The map that the engine's balancer makes of the fitted windows, kept."""
-    problem = question.problem_of(question.redundant)
-    placement = once(problem, question.series, question.balancer, question.search.seed)
-    return _fixed("EPLB once", problem, placement, question.series)
+    batch = question.batch(question.redundant)
+    placement = once(batch.problem, question.series, question.balancer, question.search.seed)
+    return _fixed("EPLB once", batch, placement, question.series)
 
 
 def online(question: Question) -> tuple[Alternative, Alternative]:
@@ -83,44 +88,51 @@ def online(question: Question) -> tuple[Alternative, Alternative]:
     Without a wait the weights are on the links that dispatch uses, and a step waits at most as long as they
     do at full rate.
     """
-    problem, balancer = question.problem_of(question.redundant), question.balancer
+    asked, balancer = question.problem_of(question.redundant), question.balancer
     seed, stall = question.search.seed, question.stall_seconds
-    first = default_placement(question.engine, problem)
-    played = play(problem, question.series, balancer, first, stall, seed)
-    layer_bytes = problem.slots_per_gpu * problem.model.expert_bytes
-    waits = _rearranged("EPLB, stops", problem, played, played.rearrangement.stall_seconds, balancer)
-    flows = _rearranged("EPLB, async", problem, played, played.rearrangement.link_seconds, balancer)
-    return replace(waits, buffer_bytes=layer_bytes), replace(flows, buffer_bytes=layer_bytes)
+    counted = any(
+        line.name == "transfer" and line.size_bytes for line in ledger(asked, question.engine).lines
+    )
+    buffer = 0.0 if counted else asked.slots_per_gpu * asked.model.expert_bytes  # one layer, on its way
+    batch = question.batch(question.redundant, buffer)
+    first = default_placement(question.engine, batch.problem)
+    played = play(batch.problem, question.series, balancer, first, stall, seed)
+    found, interval = played.rearrangement, balancer.interval_steps
+    waits = Alternative(
+        "EPLB, stops",
+        batch,
+        played.pieces,
+        found.stall_seconds / interval,
+        buffer,
+        rearrangement=found,
+        rearranged=played.rearranged,
+    )
+    return waits, replace(waits, name="EPLB, async", pause_seconds=found.link_seconds / interval)
 
 
 def perfect(question: Question) -> Alternative:
     """Every GPU gets as much in every layer of every step (MoonEP)."""
-    problem, series = question.problem_of(question.least), question.series
-    home = default_placement(question.engine, problem)
+    asked, series = question.problem_of(question.least), question.series
+    home = default_placement(question.engine, asked)
+    needed = max(perfect_balance(asked, home, load).buffer_experts for load in series.judged)
+    buffer = needed * asked.model.expert_bytes
+    batch = question.batch(question.least, buffer)
+    problem = batch.problem
     found = [perfect_balance(problem, home, load) for load in series.judged]
     pieces = tuple(Piece(steps, one.cost) for steps, one in zip(series.steps_J.tolist(), found, strict=True))
     fetched = float(np.average([one.fetched for one in found], weights=series.steps_J))
     seconds = float(np.average([one.fetch_seconds for one in found], weights=series.steps_J))
-    buffer = max(one.buffer_experts for one in found) * problem.model.expert_bytes
     note = f"fetches {fetched:.0f} experts a step"
-    return Alternative("perfect", problem, pieces, seconds, buffer, note=note)
+    return Alternative("perfect", batch, pieces, seconds, buffer, note=note)
 
 
 def _planned(name: str, question: Question, redundant: int) -> Alternative:
-    problem = question.problem_of(redundant)
-    return _fixed(name, problem, find_placement(problem, question.search).placement, question.series)
+    batch = question.batch(redundant)
+    return _fixed(name, batch, find_placement(batch.problem, question.search).placement, question.series)
 
 
-def _fixed(name: str, problem: Problem, placement: Placement, series: Series) -> Alternative:
+def _fixed(name: str, batch: Batch, placement: Placement, series: Series) -> Alternative:
     """One placement for all judged windows."""
     judged = zip(series.steps_J.tolist(), series.judged, strict=True)
-    pieces = tuple(Piece(steps, cost(problem, placement, load)) for steps, load in judged)
-    return Alternative(name, problem, pieces)
-
-
-def _rearranged(
-    name: str, problem: Problem, played: Played, seconds: float, balancer: OnlineBalancer
-) -> Alternative:
-    pause = seconds / balancer.interval_steps
-    moved, count = played.rearrangement, played.rearranged
-    return Alternative(name, problem, played.pieces, pause, rearrangement=moved, rearranged=count)
+    pieces = tuple(Piece(steps, cost(batch.problem, placement, load)) for steps, load in judged)
+    return Alternative(name, batch, pieces)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner.base import BadInput, Infeasible
-from planner.cost import whole_step
+from planner.cost import does_not_fit, whole_step
 from planner.engines import OnlineBalancer, find_engine, online_balancer
 from planner.load import LoadProfile
 from planner.planning.answer import ResolvedRequest, resolve
@@ -18,6 +18,7 @@ from planner.planning.pays.alternatives import (
     permutation,
     static,
 )
+from planner.planning.pays.batch import fitting
 from planner.planning.pays.clock import step_seconds
 from planner.planning.pays.drift import Drift, drift_of
 from planner.planning.pays.rearranging import Rearrangement
@@ -58,8 +59,9 @@ class Row:
     pause_seconds: float
     max_over_mean: float
     cross_node_share: float  # of assignments
-    tokens_per_rank: int
-    tokens_per_s: float  # of all GPUs
+    tokens_per_rank: int  # no more than memory has requests for
+    requests: int  # at full context, that memory holds on all GPUs
+    tokens_per_s: float  # of all GPUs; 0 where not even one request fits
     memory_bytes: float  # of replicas and buffers, beyond one slot for each expert
     rearrangement: Rearrangement | None
     rearranged: int  # how often within the judged windows
@@ -109,22 +111,25 @@ def pays(request: PlanRequest, asked: Rebalancing, progress: Progress | None = N
     """BadInput where no load was measured, or a setting cannot be; Infeasible where R cannot."""
     resolved = resolve(request)
     engine, least = request.engine, resolved.least_redundant
+    bare = fitting(resolved.any_of(least), engine)
+    _refuse_unmeasured(bare.problem.load)
+    if not bare.fits:
+        raise Infeasible(does_not_fit(resolved.any_of(least), engine))
     search = Search(request.method, request.seed, request.budget_seconds, None, workforce=Workforce())
     redundant = _redundant(request, resolved, search)
-    problem = resolved.problem_of(redundant)
-    _refuse_unmeasured(problem.load)
-    series = series_of(problem, resolved.held_out_load, asked.window_steps)
+    problem = resolved.any_of(redundant)
+    series = series_of(bare.problem, resolved.held_out_load, asked.window_steps)
     balancer, whose, balancer_notes = _balancer(engine, asked)
     question = Question(
-        resolved.problem_of, least, redundant, series, engine, balancer, search, asked.stall_seconds
+        resolved.any_of, least, redundant, series, engine, balancer, search, asked.stall_seconds
     )
     made = _made(question, progress)
     rows = {one.name: _row(question, one) for one in made}
-    error = whole_step(made[0].problem, made[0].pieces[0].cost, engine).error
-    notes = (*resolved.notes, *balancer_notes, *_series_notes(series, balancer))
-    return Pays(
-        rows, problem, series, drift_of(problem, series, engine), balancer, whose, engine, error, notes
-    )
+    error = whole_step(bare.problem, made[0].pieces[0].cost, engine).error
+    ages = fitting(problem, engine)
+    drift = drift_of(ages.problem if ages.fits else bare.problem, series, engine)
+    notes = (*resolved.notes, *balancer_notes, *_series_notes(series, balancer), *_batch_notes(rows, problem))
+    return Pays(rows, problem, series, drift, balancer, whose, engine, error, notes)
 
 
 def _made(question: Question, progress: Progress | None) -> list[Alternative]:
@@ -147,7 +152,8 @@ def _made(question: Question, progress: Progress | None) -> list[Alternative]:
 
 
 def _row(question: Question, found: Alternative) -> Row:
-    problem = found.problem
+    batch = found.batch
+    problem = batch.problem
     step = found.mean(lambda cost: step_seconds(problem, cost, question.engine))
     tokens = problem.workload.tokens_per_rank * problem.gpus
     fewest = (problem.model.experts + question.least) // problem.gpus
@@ -159,8 +165,9 @@ def _row(question: Question, found: Alternative) -> Row:
         found.pause_seconds,
         found.mean(lambda cost: cost.max_over_mean),
         found.mean(lambda cost: cost.cross_node_share),
-        problem.workload.tokens_per_rank,
-        tokens / (step + found.pause_seconds),
+        problem.workload.tokens_per_rank if batch.fits else 0,
+        batch.requests,
+        tokens / (step + found.pause_seconds) if batch.fits else 0.0,
         (problem.slots_per_gpu - fewest) * problem.slot_bytes + found.buffer_bytes,
         found.rearrangement,
         found.rearranged,
@@ -175,11 +182,14 @@ def _redundant(request: PlanRequest, resolved: ResolvedRequest, search: Search) 
     if request.redundant is not None:
         return request.redundant
     least, gpus = resolved.least_redundant, resolved.topology.gpu_count
-    curve = redundant_curve(resolved.problem_of, least, gpus, search, resolved.held_out_load)
-    if curve.redundant > least:
-        return curve.redundant
     try:
-        return resolved.problem_of(least + gpus).redundant
+        found = redundant_curve(resolved.problem_of, least, gpus, search, resolved.held_out_load).redundant
+    except Infeasible:  # the planned batch does not fit: with fewer requests it may
+        found = least
+    if found > least:
+        return found
+    try:
+        return resolved.any_of(least + gpus).redundant
     except Infeasible:
         return least
 
@@ -234,3 +244,18 @@ def _series_notes(series: Series, balancer: OnlineBalancer) -> tuple[str, ...]:
     if series.fitted[0].domains:
         notes.append("windows of several domains are no series in time: drift is from one domain to another")
     return tuple(notes)
+
+
+def _batch_notes(rows: dict[str, Row], problem: Problem) -> tuple[str, ...]:
+    """Where memory cuts the batch that was asked for."""
+    asked = problem.workload.tokens_per_rank
+    room: dict[int, list[str]] = {}
+    for name, row in rows.items():
+        if row.tokens_per_rank < asked:
+            room.setdefault(row.tokens_per_rank, []).append(name)
+    if not room:
+        return ()
+    length = f"requests of {problem.workload.context_tokens:,} tokens"
+    given = "" if problem.workload.context_given else " (assumed: give --context)"
+    cut = "; ".join(f"{tokens} in {', '.join(names)}" for tokens, names in sorted(room.items(), reverse=True))
+    return (f"memory has room for fewer than {asked} {length} a rank{given}: {cut}",)

@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from planner.cli import main
-from planner.cost import cost
+from planner.cost import cost, ledger
 from planner.engines import REARRANGED_BYTES_PER_S, OnlineBalancer, balanced, default_placement
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.planning.pays import alternatives
 from planner.planning.pays.alternatives import Question
+from planner.planning.pays.batch import fitting
 from planner.planning.pays.drift import Drift, drift_of
 from planner.planning.pays.online import _stretches, once, play, seen_LE
 from planner.planning.pays.rearranging import rearrangement
@@ -172,6 +173,22 @@ def test_drift_by_hand() -> None:
     assert Drift((1.0, 1.1, 1.1), (1.0, 1.1, 1.1), 10.0).pays_after(1.0) == float("inf")
 
 
+def test_replicas_take_requests_from_the_batch() -> None:
+    """A request takes all memory but 40 of its own size: 40 fit, and fewer beside replicas or a buffer."""
+    problem = posed([[[1, 1, 1, 1]]], slots_per_gpu=1)
+    bare = ledger(problem, None)
+    tokens = int(bare.kv_left_bytes / 40 / bare.kv_token_bytes)
+    long = replace(problem.workload, prompt_tokens=tokens - 1, output_tokens=1)
+    problem = replace(problem, workload=long)
+    found = fitting(problem, None)
+    assert (found.problem.workload.tokens_per_rank, found.requests) == (40, 160)
+    size = ledger(problem, None).request_bytes
+    assert fitting(problem, None, 10.5 * size).problem.workload.tokens_per_rank == 29
+    assert not fitting(problem, None, 41 * size).fits
+    prefill = replace(problem, workload=replace(long, phase="prefill"))
+    assert fitting(prefill, None).problem.workload.tokens_per_rank == 100
+
+
 def test_a_load_that_stays_has_no_drift_and_one_that_turns_has() -> None:
     still = drift_of(*windows(drifting(5, 1.0), 3))
     assert np.ptp(still.seconds_K) == pytest.approx(0, abs=1e-12)
@@ -247,6 +264,14 @@ def test_an_even_load_is_answered_by_nothing(tmp_path: Path) -> None:
     path = tmp_path / "load.npz"
     np.savez(path, tokens=np.full((3, 16, 64), 12800), layer_ids=np.arange(16))
     assert told("--load", path).startswith("Nothing pays:")
+
+
+def test_where_replicas_leave_no_room_a_permutation_is_named(load_file: Path) -> None:
+    """OLMoE's 64 requests a rank of 128k tokens fill 80 GB at R = 0."""
+    text = told("--load", load_file, "--redundant", 448, "--context", 520_000)
+    assert "no room" in text
+    assert "(R = 448) pays" not in text
+    assert "requests of 520,000 tokens a rank" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,25 @@ class TestSeveralHosts:
         for facts in (told, told[::-1], [told[1], told[3], told[0], told[2]]):
             assert topology(assemble(facts, HINTS)).node_count == 2
 
+    def test_a_file_goes_whole_to_the_host_of_its_gpus(self) -> None:
+        """A list and a matrix in one file; the host is named, or known, by another file with those UUIDs."""
+        file = [replace(fact, source="a.txt") for fact in (named(), matrix())]
+        for other in (named(host="n1"), replace(named(), kind="nvidia-smi-query", source="b.csv")):
+            found = assemble([other, *file], HINTS)
+            assert topology(found).node_count == 1
+            assert found.gpus == 8
+
+    def test_files_of_any_name_are_dealt_to_hosts_that_lack_them(self) -> None:
+        """Two lists and two matrices, all of other names: two hosts, not three."""
+        lists = [replace(named(first=8 * number), source=f"list{number}x.txt") for number in (0, 1)]
+        matrices = [replace(matrix(), source=f"m{number}y.txt") for number in (0, 1)]
+        for facts in (
+            [lists[0], matrices[0], lists[1], matrices[1]],
+            [*lists, *matrices],
+            [*matrices, *lists],
+        ):
+            assert topology(assemble(facts, HINTS)).node_count == 2
+
     def test_a_benchmark_says_how_many_hosts_there_are(self) -> None:
         """One host is described, the log ran on three with as many GPUs: three alike, and said."""
         log = run_on("n1", "n2", "n3")
