@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.base import Infeasible
-from planner.cost import TOLERANCE, WholeStep, cost, ledger, whole_step
+from planner.cost import TOLERANCE, WholeStep, cost, whole_step
 from planner.engines import judge_launch
 from planner.load import LoadProfile
 from planner.plan import Plan
@@ -122,7 +122,7 @@ def _step(plan: Plan, asked: Resolved, redundant: int) -> WholeStep | None:
         problem = asked.problem_of(redundant)
     except Infeasible:
         return None
-    if ledger(problem, engine).kv_left_bytes <= 0 or (engine and judge_launch(engine, problem).refused):
+    if engine and judge_launch(engine, problem).refused:
         return None
     placement = quick_placement(problem, Search(METHOD, workforce=Workforce(1)), engine)
     return whole_step(problem, cost(problem, placement, asked.held_out_load), engine)

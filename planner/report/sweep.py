@@ -16,7 +16,7 @@ from planner.report.tables import FOLDED, table_of
 MARKS = {"~": "ties with the first", ">": "slower than --tpot", "!": "no engine serves it"}
 NARROW: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False}
 HEADS = (
-    "GB: left on a GPU; reqs: requests at full context in a group; NICs/2: tokens/s with every NIC at half; "
+    "GB: left on a GPU; reqs: at full context, on GPUs of one request; NICs/2: tokens/s with NICs at half; "
     "F: lost GPUs of a group that leave every expert; eng: engines that serve; aTP: GPUs of one request."
 )
 SHOWN = 20  # rows of a table; JSON has all
@@ -93,7 +93,7 @@ def _cells(one: Ranked) -> tuple[str, ...]:
         f"{_mark(one)}{figures.tokens_per_s_per_gpu:,.0f}",
         human_seconds(figures.step.total_seconds),
         f"{figures.memory_left_bytes / 1e9:.1f}",
-        "-" if figures.requests is None else f"{figures.requests:,}",
+        f"{figures.requests:,}",
         figures.bottleneck,
         "-" if halved is None else f"{halved / figures.tokens_per_s_per_gpu - 1:+.0%}",
         str(figures.survives),
@@ -103,13 +103,18 @@ def _cells(one: Ranked) -> tuple[str, ...]:
 
 def _refused(phase: str, rows: list[Ranked]) -> Table:
     """A row for each reason: choices that change nothing about it are one."""
-    reasons = dict.fromkeys((one.row.point.machine, one.row.point.layout, one.row.why_not) for one in rows)
+    reasons = dict.fromkeys((one.row.point.machine, one.row.point.layout, _short(one)) for one in rows)
     machines = {machine for machine, _, _ in reasons}
     cells = [
         (f"{machine}: {layout}" if len(machines) > 1 else layout, why) for machine, layout, why in reasons
     ]
     names = ("layout", "does not fit because")
     return table_of(names, cells, words=WORDS, title=f"{phase}, does not fit", columns=FOLDED, **NARROW)
+
+
+def _short(one: Ranked) -> str:
+    """The first sentence: --json has where the memory goes."""
+    return one.row.why_not.partition(". ")[0]
 
 
 def sweep_value(found: Sweep) -> dict[str, Any]:

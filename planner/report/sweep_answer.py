@@ -1,6 +1,7 @@
 """The plain answer of a sweep, before its table: what to run, what else was close, and why not wider."""
 
 from planner.base import human_bytes, human_seconds
+from planner.load import LoadProfile
 from planner.planning import Figures, Ranked, Standing, Sweep, SweepRow
 
 
@@ -33,15 +34,20 @@ def _nearest_to(fitting: list[Ranked], tpot_seconds: float | None) -> Ranked:
 
 def _command(found: Sweep, row: SweepRow, figures: Figures) -> str:
     """What makes the plan of a row."""
-    point = row.point
-    words = ["moeplan solve --model", found.asked_model, "--topology", point.machine, "--ep", str(point.ep)]
-    words += ["--redundant", str(figures.redundant)]
-    words += ["--engine", point.engine] if point.engine else []
-    words += ["--phase", point.phase] if point.phase != "decode" else []
-    words += ["--tokens-per-rank", str(point.tokens_per_rank)] if point.tokens_per_rank else []
-    words += ["--transport", point.transport] if point.transport else []
-    words += ["--attention-tp", str(point.attention_tp)] if point.attention_tp > 1 else []
-    return " ".join(words)
+    point, asked = row.point, found.asked
+    files = () if isinstance(asked.load_files, LoadProfile) else asked.load_files
+    model = asked.model if isinstance(asked.model, str) else asked.model.name
+    given = {"--context": asked.context, "--isl": asked.isl, "--osl": asked.osl, "--engine": point.engine}
+    given |= {"--tokens-per-rank": point.tokens_per_rank, "--transport": point.transport}
+    given |= {"--phase": point.phase if point.phase != "decode" else None}
+    given |= {"--attention-tp": point.attention_tp if point.attention_tp > 1 else None}
+    words = ["moeplan solve --model", model, "--topology", point.machine, "--ep", str(point.ep)]
+    words += [
+        "--redundant",
+        str(figures.redundant),
+        *(word for file in files for word in ("--load", str(file))),
+    ]
+    return " ".join([*words, *(f"{flag} {value}" for flag, value in given.items() if value is not None)])
 
 
 def figures_of(row: SweepRow) -> Figures:
@@ -63,22 +69,16 @@ def nearest(rows: list[Ranked]) -> str:
 
 
 def against(rows: list[Ranked], best: Ranked, *, wider: bool) -> list[str]:
-    """What is to be said of the widest layout, or of the narrowest, beside the best: one clause or none."""
+    """What is to be said of the best of the wider layouts, or of the narrower: one clause or none."""
     ep = best.row.point.ep
     others = [one for one in rows if one.row.point.machine == best.row.point.machine]
     others = [one for one in others if (one.row.point.ep > ep if wider else one.row.point.ep < ep)]
     if not others:
         return []
-    size = (max if wider else min)(one.row.point.ep for one in others if _same_fit(one, others))
-    other = next(one for one in others if one.row.point.ep == size)  # rows are ranked: its best
-    if other.row.figures is None:
-        return [f"{other.row.point.layout} does not fit"]
-    return [_beside(other, figures_of(best.row), wider=wider)]
-
-
-def _same_fit(one: Ranked, others: list[Ranked]) -> bool:
-    """A layout that fits says more than one that does not, where there is any."""
-    return one.row.figures is not None or all(other.row.figures is None for other in others)
+    if all(one.row.figures is None for one in others):
+        near = min(others, key=lambda one: abs(one.row.point.ep - ep))
+        return [f"{near.row.point.layout} does not fit"]
+    return [_beside(others[0], figures_of(best.row), wider=wider)]  # ranked, and those that fit come first
 
 
 def _beside(other: Ranked, best: Figures, *, wider: bool) -> str:
@@ -98,8 +98,7 @@ def _about(row: SweepRow, figures: Figures) -> str:
     left = human_bytes(figures.memory_left_bytes)
     said = [f"{row.point.machine}, {figures.tokens_per_rank} tokens a GPU: limited by {figures.bottleneck}"]
     said.append(f"{left} of a GPU left")
-    if figures.requests is not None:
-        said.append(f"{figures.requests:,} requests a group fit")
+    said.append(f"room for {figures.requests:,} requests on {_gpus(row)}")
     if figures.nics_halved is not None:
         said.append(f"NICs at half: {figures.nics_halved / figures.tokens_per_s_per_gpu - 1:+.0%}")
     lost = "any loss stops a group" if not figures.survives else f"survives {figures.survives} lost GPUs"
@@ -107,6 +106,11 @@ def _about(row: SweepRow, figures: Figures) -> str:
         lost + (f", {row.point.groups - 1} of {row.point.groups} go on" if row.point.groups > 1 else "")
     )
     return "; ".join(said) + "."
+
+
+def _gpus(row: SweepRow) -> str:
+    shared = row.point.attention_tp
+    return "each GPU" if shared == 1 else f"each {shared} GPUs"
 
 
 def _ties(rows: list[Ranked], best: Figures) -> list[str]:

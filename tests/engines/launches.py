@@ -128,10 +128,10 @@ def quantised(kind: type[Kind], roles: Sequence[tuple[str, str]]) -> Iterator[Ki
 
 
 def shared_attention(kind: type[Kind], config_of: Callable[[ModelSpec], Config | None]) -> Iterator[Kind]:
-    """Every model with the attention of a request over two GPUs, a node's and a group's."""
+    """Every model with the attention of a request over two GPUs, over four and over all of a node."""
     for model in map(find_model, model_names()):
         config = config_of(model)
-        for machine, shared in (("8 x H100", 2), ("8 x H100", 8), ("2 x 8 H100", 4), ("2 x 8 B200", 8)):
+        for machine, shared in (("8 x H100", 2), ("8 x H100", 8), ("2 x 8 H100", 4), ("2 x 8 B200", 4)):
             for phase in TOKENS:
                 yield kind(model, config, machine, phase, "mixed", shared)
 

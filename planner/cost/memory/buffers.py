@@ -23,6 +23,7 @@ def all_to_all(case: Case, engine: str | None) -> Line:
     width = case.model.dispatch_width
     if transport == "slot":
         tokens = max(tokens, SGLANG_TOKENS) if engine == "sglang" else tokens
+        tokens *= case.workload.attention_tp if engine == "vllm" else 1  # it asks for those of a whole group
         width = low_latency_width(width) if engine == "vllm" else width
         known = "read" if engine in ("sglang", "vllm") else "assumed"
         basis = f"{known}: DeepEP low latency for {tokens} tokens a rank"

@@ -43,5 +43,7 @@ def group_sizes(gpus_of_nodes: tuple[int, ...], shared: int) -> list[Violation]:
 
 def _heads(kind: Attention) -> Iterator[tuple[int, str]]:
     yield kind.heads, "attention"
+    if kind.kind == "mamba2" and kind.groups > 1:
+        yield kind.groups, "state"
     if kind.kv_heads:
         yield kind.kv_heads, "key" if kind.kind == "delta" else "key and value"

@@ -16,7 +16,7 @@ BALANCED = frozenset[str]().union(
 SHARES_TOKENS = frozenset[str]().union(
     ("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_ref", "kimi_k2", "kimi_k25"),
     ("glm_moe_dsa", "kimi_k3", "gpt_oss", "nemotron_h", "mimo_v2_flash", "granitemoe"),
-    ("qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
+    ("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
     ("qwen3_vl_moe", "qwen3_vl_moe_text", "llama4", "llama4_text"),
 )
 

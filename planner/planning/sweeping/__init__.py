@@ -7,6 +7,7 @@ from planner.model import ModelSpec, find_model
 from planner.plan import Plan
 from planner.planning.answer import answer
 from planner.planning.lookup import find_load, find_topology, model_notes
+from planner.planning.request import PlanRequest
 from planner.planning.sweeping.finalists import placed_anew
 from planner.planning.sweeping.points import layouts_of, machine_name, question
 from planner.planning.sweeping.pricing import Job, priced
@@ -37,7 +38,7 @@ POINT_SECONDS = 0.3  # about, in one process
 class Sweep:
     """The rows of each phase as they rank, and what they rest on."""
 
-    asked_model: str  # as it was named
+    asked: PlanRequest  # what no point changes, as it was given
     model: ModelSpec
     load: LoadProfile
     held_out: bool
@@ -80,8 +81,7 @@ def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
             phases[phase] = ranked(again, asked.tpot_seconds)
     held_out = load.windows > 1 and base.held_out > 0
     told = (*notes, *load.notes, *model_notes(model))
-    named = asked.base.model if isinstance(asked.base.model, str) else model.name
-    return Sweep(named, model, load, held_out, phases, asked.tpot_seconds, told)
+    return Sweep(asked.base, model, load, held_out, phases, asked.tpot_seconds, told)
 
 
 def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan:

@@ -92,7 +92,7 @@ def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfil
         max_over_mean=priced.max_over_mean,
         bottleneck=_bottleneck(step, _tier(problem, priced.bottleneck)),
         memory_left_bytes=memory.kv_left_bytes,
-        requests=getattr(memory, "requests", None),
+        requests=memory.requests,
         nics_halved=tokens_on(group.nics_halved),
         full_fabric=tokens_on(group.full_fabric),
         survives=int(placement.replicas_LE(problem.model.experts).min()) - 1,

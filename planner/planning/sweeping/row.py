@@ -33,7 +33,7 @@ class Figures:
     max_over_mean: float
     bottleneck: str
     memory_left_bytes: float
-    requests: int | None  # at full context, of one group
+    requests: int  # at full context, that GPUs which share a request hold at once
     nics_halved: float | None
     full_fabric: float | None
     survives: int  # GPUs of a group that may be lost, whichever, with every expert still there

@@ -65,3 +65,17 @@ def test_the_plan_of_the_answer_is_written(tmp_path: Path) -> None:
 )
 def test_a_slip_of_the_pen_is_one_line(flags: tuple[str, str], words: str) -> None:
     assert words in fault(run("sweep", *SMALL, *flags))
+
+
+def test_the_next_command_is_one_that_solve_takes(tmp_path: Path) -> None:
+    """The line makes the plan of the answer."""
+    said = run("sweep", *SMALL, "--context", "512")
+    line = next(line for line in said.stdout.replace("\n--", " --").splitlines() if line.startswith("Next: "))
+    words = line.removeprefix("Next: moeplan ").split()
+    assert "--context" in words
+    plan = tmp_path / "plan.json"
+    made = run(*words, "--method", "refine", "-o", plan)
+    assert made.exit_code == 0, made.output
+    first = json.loads(run("sweep", *SMALL, "--context", "512", "--json").stdout)["phases"]["decode"][0]
+    value = json.loads(plan.read_text())
+    assert (value["gpus"], value["slots_per_gpu"]) == (first["ep"], first["slots_per_gpu"])

@@ -39,7 +39,7 @@ def row(seconds: float | None, *, serves: bool = True, error: float | None = Non
         max_over_mean=1.0,
         bottleneck="compute",
         memory_left_bytes=1e9,
-        requests=None,
+        requests=7,
         nics_halved=None,
         full_fabric=None,
         survives=0,
