@@ -9,10 +9,10 @@ import numpy as np
 
 from planner.bench.whole_fit import fit
 from planner.bench.whole_terms import Measured
-from planner.cost import JUDGED_REQUESTS, TERMS, TTFT_TERMS, Judged, Law, column
+from planner.cost import AS_PLANNED, JUDGED_REQUESTS, TERMS, TTFT_TERMS, Judged, Law, column
 
 FACTORS = ("gpu", "engine", "weights")
-STEP_COLUMNS = tuple(dict.fromkeys(map(column, TERMS)))
+STEP_COLUMNS = tuple(dict.fromkeys(column(term) for term in TERMS if term not in AS_PLANNED))
 SPLIT = "fitted where the SHA-256 of a configuration is even, judged where it is odd"
 
 Predict = Callable[[Measured], float]
@@ -44,7 +44,8 @@ class Target:
         terms_NT = np.array([[_sum(self.terms(one), name) for name in self.columns] for one in kept])
         factors = {factor: [str(one.values[factor]) for one in kept] for factor in FACTORS}
         took_N = np.array([self.took(one) for one in kept])
-        return Law(*fit(terms_NT, took_N, self.columns, factors, self.ridges))
+        fixed_N = np.array([sum(self.terms(one).get(term, 0.0) for term in AS_PLANNED) for one in kept])
+        return Law(*fit(terms_NT, took_N, self.columns, factors, self.ridges, fixed_N))
 
     def predict(self, law: Law) -> Predict:
         return lambda one: sum(law.seconds(self.terms(one), one.values).values())

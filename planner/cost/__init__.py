@@ -29,6 +29,7 @@ from planner.cost.served import Served
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
+    AS_PLANNED,
     JUDGED_REQUESTS,
     TERMS,
     TTFT_TERMS,
@@ -46,6 +47,7 @@ from planner.cost.whole import (
 )
 
 __all__ = [
+    "AS_PLANNED",
     "EMPTY",
     "JUDGED_REQUESTS",
     "PATIENCE",

@@ -5,7 +5,13 @@ and here is taken for one rank; vLLM 0.33.0 config/cache.py and v1/worker/gpu_wo
 documented default of free_gpu_memory_fraction. Read.
 """
 
-from planner.cost.memory.buffers import RDMA_BUFFER, SGLANG_TOKENS, gathered_bytes, low_latency_bytes
+from planner.cost.memory.buffers import (
+    NVLINK_BUFFER,
+    RDMA_BUFFER,
+    SGLANG_TOKENS,
+    gathered_bytes,
+    low_latency_bytes,
+)
 from planner.cost.memory.case import Case
 from planner.cost.memory.line import Line
 from planner.model import ModelSpec
@@ -18,6 +24,7 @@ GRAPH_RANKS = 8  # above it a graph's padding does not grow with the ranks where
 FRACTION_STEP = 0.001  # SGLang's fraction has three digits
 # Tokens a rank of the phase that was not planned, for a server of both.
 OTHER_TOKENS = {"decode": 128, "prefill": 4096}
+LEAST_CHUNK = 256  # of prompts that go through the low-latency buffer
 GATHERED_TOKENS = 16384  # the same for prompts of all ranks, where every rank holds them all
 
 VLLM_MARGIN = 0.08  # of the memory: gpu_memory_utilization is 0.92
@@ -76,12 +83,25 @@ def sglang_free_bytes(
 
 
 def _sglang(case: Case) -> float:
-    """Of a server of both phases, as a launch starts it unless it is told its role."""
+    """Of a server of both phases, as a launch starts it unless it is told its role.
+
+    Without an all-to-all in one phase it may have one in the other: what takes more is kept.
+    """
     phase, tokens = case.workload.phase, case.workload.tokens_per_rank
     gathers = case.workload.transport == "allgather"
     other_chunk = max(64, GATHERED_TOKENS // case.gpus) if gathers else OTHER_TOKENS["prefill"]
     running, chunk = (tokens, other_chunk) if phase == "decode" else (OTHER_TOKENS["decode"], tokens)
-    free = sglang_free_bytes(
+    kept = _free(case, running, chunk, gathers=gathers) + _other_buffer(case, max(running, chunk))
+    if gathers:
+        deep = chunk if phase == "prefill" else OTHER_TOKENS["prefill"]
+        buffers = _low_latency(case, running) + _normal(case)
+        planned = gathered_bytes(case, tokens)
+        kept = max(kept, _free(case, running, deep, gathers=False) + buffers - planned)
+    return kept + FRACTION_STEP * case.memory_bytes
+
+
+def _free(case: Case, running: int, chunk: int, *, gathers: bool) -> float:
+    return sglang_free_bytes(
         case.model,
         case.gpus,
         case.memory_bytes,
@@ -90,14 +110,25 @@ def _sglang(case: Case) -> float:
         shared=case.workload.attention_tp,
         gathers=gathers,
     )
-    rounding = FRACTION_STEP * case.memory_bytes
-    return free + _other_buffer(case, max(running, chunk)) + rounding
 
 
 def _other_buffer(case: Case, tokens: int) -> float:
-    """The buffer of the phase that was not planned."""
+    """The buffer of the phase that was not planned.
+
+    Where both go through low latency, a chunk of prompts is larger than a decode step.
+    """
+    planned = case.workload.tokens_per_rank
     if case.workload.transport == "allgather":
-        return gathered_bytes(case, tokens - case.workload.tokens_per_rank)
+        return gathered_bytes(case, tokens - planned)
     if case.workload.transport == "slot":
-        return float(RDMA_BUFFER if case.one_hop else 2 * RDMA_BUFFER)
-    return low_latency_bytes(SGLANG_TOKENS, case.model.dispatch_width, case.slots)
+        through = _low_latency(case, max(planned, LEAST_CHUNK)) - _low_latency(case, planned)
+        return max(_normal(case), through)
+    return _low_latency(case, SGLANG_TOKENS)
+
+
+def _normal(case: Case) -> float:
+    return float(NVLINK_BUFFER if case.one_hop else NVLINK_BUFFER + RDMA_BUFFER)
+
+
+def _low_latency(case: Case, tokens: int) -> float:
+    return float(low_latency_bytes(max(tokens, SGLANG_TOKENS), case.model.dispatch_width, case.slots))

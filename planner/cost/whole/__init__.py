@@ -2,11 +2,12 @@
 
 from planner.cost.whole.asked import Asked
 from planner.cost.whole.first_token import JUDGED_REQUESTS, TTFT_TERMS, ttft_terms
-from planner.cost.whole.law import Judged, Law, calibration, column
+from planner.cost.whole.law import AS_PLANNED, Judged, Law, calibration, column
 from planner.cost.whole.step import WholeStep, whole_step
 from planner.cost.whole.terms import TERMS, MoeSeconds, moe_seconds, step_terms
 
 __all__ = [
+    "AS_PLANNED",
     "JUDGED_REQUESTS",
     "TERMS",
     "TTFT_TERMS",

@@ -12,6 +12,10 @@ from typing import Any
 from planner.base import data_file, read_yaml
 
 Factors = Mapping[str, Mapping[str, Mapping[str, float]]]  # kind of factor, its value, term
+AS_PLANNED = (
+    "dispatch",
+    "combine",
+)  # taken as the plan's cost has them: what rows say of them is of one transport
 GEMMS = ("dense", "shared", "head")  # share a coefficient: the rows do not tell them apart
 
 
@@ -33,7 +37,7 @@ class Law:
     def seconds(self, terms: Mapping[str, float], values: Mapping[str, str | None]) -> dict[str, float]:
         """Seconds of each term."""
         found = self.coefficients(values)
-        return {term: found[column(term)] * raw for term, raw in terms.items()}
+        return {term: found.get(column(term), 1.0) * raw for term, raw in terms.items()}
 
 
 def column(term: str) -> str:

@@ -16,8 +16,10 @@ PREFILL = Doubt("not judged in prefill: coefficients of decode steps", None)
 
 @dataclass(frozen=True)
 class WholeStep:
-    """One step of an engine, predicted. Dispatch, compute and combine are calibrated here to whole steps:
-    what engines hide behind other work is taken off, so they differ from those of the layers by themselves.
+    """One step of an engine, predicted.
+
+    Dispatch and combine are the plan's own; expert compute is calibrated to whole steps like the rest, so it
+    differs from that of the layers by themselves.
     """
 
     seconds: Mapping[str, float]  # by part: attention, dense, shared, head, dispatch, compute, combine,

@@ -158,18 +158,22 @@ def test_a_law_that_holds_is_found() -> None:
     draw = np.random.default_rng(1)
     terms_NT = draw.lognormal(0, 1, (200, 2))
     fast = draw.random(200) < 0.5
-    took_N = terms_NT @ [1.5, 0.8] * np.where(fast, 0.7, 1.0)
+    fixed_N = draw.random(200)
+    took_N = fixed_N + terms_NT @ [1.5, 0.8] * np.where(fast, 0.7, 1.0)
     gpus = {"gpu": ["fast" if one else "slow" for one in fast]}
-    base, factors = fit(terms_NT, took_N, ("a", "b"), gpus, (0.5, 3.0))
+    base, factors = fit(terms_NT, took_N, ("a", "b"), gpus, (0.5, 3.0), fixed_N)
     slow = {term: base[term] * factors["gpu"]["slow"][term] for term in base}
     assert slow == pytest.approx({"a": 1.5, "b": 0.8}, rel=0.02)
     assert base["a"] * factors["gpu"]["fast"]["a"] == pytest.approx(1.05, rel=0.02)
 
 
 def test_a_fitted_law_predicts_what_it_has_not_seen(tmp_path: Path) -> None:
-    """Steps that take twice the seconds of their terms."""
+    """Steps that take twice the seconds of their terms, dispatch and combine apart."""
     rows = [measured(row) for row in many(tmp_path)]
-    took = [replace(one.row, tpot_seconds=2 * sum(one.step.values())) for one in rows]
+    took = [
+        replace(one.row, tpot_seconds=2 * sum(one.step.values()) - one.step["dispatch"] - one.step["combine"])
+        for one in rows
+    ]
     fitted, held_out = halves(replace(one, row=row) for one, row in zip(rows, took, strict=True))
     found, _ = TPOT.judged(TPOT.fit(fitted), held_out)
     assert found.mean_error < 0.02

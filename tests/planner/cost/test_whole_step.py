@@ -110,6 +110,14 @@ def test_parts_come_to_the_whole() -> None:
     assert set(found.seconds) >= {"attention", "dense", "shared", "head", "overhead", "dispatch", "compute"}
 
 
+def test_dispatch_and_combine_are_the_plans_own() -> None:
+    problem = asked()
+    own = cost(problem, placed(range(problem.slots), problem))
+    found = step(problem)
+    assert found.seconds["dispatch"] == pytest.approx(own.dispatch_seconds_L.sum())
+    assert found.seconds["combine"] == pytest.approx(own.combine_seconds_L.sum())
+
+
 def test_draft_layers_take_no_part() -> None:
     """They run where an engine speculates, which is not modelled."""
     plain = asked()
