@@ -68,7 +68,15 @@ class Problem:
             f"the smallest is --redundant {least}, {slots} slots a GPU; "
             f"memory fits {fits} slots of {self.slot_bytes / 1e9:.2f} GB a GPU"
             + (", so take more GPUs" if fits < slots else "")
+            + self._placed_anew(survive, least)
         )
+
+    def _placed_anew(self, survive: Survival, least: int) -> str:
+        """What is enough for an engine that needs no copies; empty where that is no less."""
+        enough = least_redundant(self.model, self.topology, survive, replaced=True)
+        if enough >= least:
+            return ""
+        return f"; an engine that places experts anew after a loss needs R = {enough}, without --survive"
 
     def _check_memory(self) -> None:
         """Infeasible with the number of slots that would leave the floor."""

@@ -144,6 +144,7 @@ def test_too_few_slots_name_the_smallest_r_and_what_fits() -> None:
         asked(slots_per_gpu=3, survive=Survival(gpus=1))
     assert "\n" not in str(caught.value)
     assert asked(slots_per_gpu=4, survive=Survival(gpus=1)).redundant == 8
+    assert "places experts anew after a loss needs R = 4, without --survive" in str(caught.value)
 
 
 def test_one_node_cannot_survive_itself() -> None:
