@@ -128,12 +128,14 @@ def _drift_line(found: Pays) -> str:
         aged += f", {drift.max_over_mean_K[last]:.3f} {last} later"
     seconds = _moving_seconds(found)
     after = drift.pays_after(seconds)
-    if after is None:
-        when = f"has not paid its moves within {last * drift.window_steps:,.0f} steps"
+    if seconds <= 0:
+        when = "would move nothing"
+    elif after is None:
+        when = f"has not paid its moves within {_steps(last * drift.window_steps)}"
     elif isinf(after):
         when = "pays at no age: older plans are no worse"
     else:
-        when = f"pays its moves ({human_seconds(seconds)}) after {after:,.0f} steps"
+        when = f"pays its moves ({human_seconds(seconds)}) after {_steps(after)}"
     return f"Drift: {aged}; a new plan {when}."
 
 
@@ -163,7 +165,7 @@ def _setting(found: Pays) -> list[str]:
     stopped, linked = human_seconds(moved.stall_seconds), human_seconds(moved.link_seconds)
     return [
         f"{problem.model.name} on {problem.topology.name}: {step}",
-        f"{windows}, of {series.steps_J.mean():,.1f} steps",
+        f"{windows}, of {_steps(float(series.steps_J.mean()))}",
         f"a step is a whole one, attention and the engine included: {found.error}",
         f"online: {found.balancer_of} rearranges {every}, and {how} meanwhile ({balancer.source})",
         f"a rearrangement moves {moves}, {between}: {stopped} if it stops, {linked} of the links if not",
@@ -174,6 +176,14 @@ def _plain(row: PaysRow) -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(row)
+
+
+def _steps(count: float) -> str:
+    """
+    >>> _steps(2000.4), _steps(0.0312)
+    ('2,000 steps', '0.031 steps')
+    """
+    return f"{count:,.0f} steps" if count >= 10 else f"{count:.2g} steps"
 
 
 def _finite(value: float | None) -> float | None:
