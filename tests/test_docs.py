@@ -15,7 +15,9 @@ from planner.base import parse_yaml, read_yaml
 from tests.places import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name == "docs"]
+FOLDERS = ("docs", "how-to")
+PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name in FOLDERS]
+HOW_TO = [page for page in PAGES if page.parent.name == "how-to"]
 
 FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(
@@ -122,6 +124,15 @@ def test_tutorial_uses_the_machine_of_the_tests() -> None:
     """The machine that the tutorial solves by hand is the one that the tests solve by hand."""
     shown = files((ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))["two-nodes.yaml"]
     assert parse_yaml(shown, "tutorial") == read_yaml(ROOT / "tests/data/two-nodes.yaml")
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.name)
+def test_a_how_to_answers_by_one_command(page: Path) -> None:
+    """A question as its heading, a command that is run, and a line in the index."""
+    text = page.read_text(encoding="utf-8")
+    assert re.match(r"# .*\?\n", text), "the heading is the question"
+    assert commands(text), "no command of it is run"
+    assert f"how-to/{page.name}" in (ROOT / "docs/index.md").read_text(encoding="utf-8")
 
 
 def test_readme_shows_a_command() -> None:

@@ -7,6 +7,7 @@ from planner.cli.bench import bench
 from planner.cli.budget import budget
 from planner.cli.capacity import capacity
 from planner.cli.check import check
+from planner.cli.compare import compare
 from planner.cli.console import PROGRESS, Commands
 from planner.cli.emit import emit
 from planner.cli.engine import engine
@@ -48,7 +49,7 @@ def main(context: click.Context, progress: str) -> None:
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, sweep, evaluate, loss, emit, check, convert, validate),
+    *(solve, compare, sweep, evaluate, loss, emit, check, convert, validate),
     *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.solvers import Progress
 
 
+UNFOLDED = 10_000  # columns: wider than any row
 PROGRESS = "moeplan.progress"  # where a context keeps how progress is told
 
 
@@ -96,10 +97,15 @@ def noted(notes: Iterable[str], *written: str) -> str:
 
 
 def width() -> int:
+    """Columns of the terminal, or as COLUMNS says.
+
+    In a pipe or a file nothing is folded: a row is a line, and tools find whole names.
+    """
     import shutil
     import sys
 
-    return shutil.get_terminal_size((120, 40)).columns if sys.stdout.isatty() else 140
+    unfolded = UNFOLDED if not sys.stdout.isatty() else 80
+    return shutil.get_terminal_size((unfolded, 40)).columns
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from planner.base import BadInput
 from planner.cli.console import say
 from planner.cli.options import (
     FILE,
+    details_option,
     json_option,
     load_option,
     machine_option,
@@ -45,8 +46,9 @@ Answer = tuple[Any, dict[str, Any]]  # what is shown to people, and to machines
     is_flag=True,
     help="What balance the placement could reach if the engine weighed its replicas.",
 )
+@details_option
 @json_option
-def evaluate(all_engines: bool, best_split: bool, as_json: bool, **asked: Any) -> None:
+def evaluate(all_engines: bool, best_split: bool, details: bool, as_json: bool, **asked: Any) -> None:
     """Predict what a plan costs on another load, another machine or another engine.
 
     Example: moeplan evaluate plan.json --load tomorrow.csv --topology hgx-h200:2
@@ -56,7 +58,7 @@ def evaluate(all_engines: bool, best_split: bool, as_json: bool, **asked: Any) -
     elif all_engines:
         text, value = _every_engine(**asked)
     else:
-        text, value = _one_engine(**asked)
+        text, value = _one_engine(details=details, **asked)
     say(text, value, as_json)
 
 
@@ -99,14 +101,18 @@ def _every_engine(plan_file: Path, **asked: Any) -> Answer:
     return engines_report(by_engine, notes), {"engines": rows, "notes": list(notes)}
 
 
-def _one_engine(plan_file: Path, **asked: Any) -> Answer:
+def _one_engine(plan_file: Path, *, details: bool, **asked: Any) -> Answer:
     from planner.plan import cost_to_dict
-    from planner.planning import re_evaluate
+    from planner.planning import judged_anew
     from planner.report.evaluation import cost_report
 
-    problem, cost, notes = re_evaluate(plan_file, _anew(**asked))
-    value = {**cost_to_dict(cost), "replica_rule": problem.replica_rule, "notes": list(notes)}
-    return cost_report(problem, cost, notes), value
+    found = judged_anew(plan_file, _anew(**asked))
+    value = {
+        **cost_to_dict(found.cost),
+        "replica_rule": found.problem.replica_rule,
+        "notes": list(found.notes),
+    }
+    return cost_report(plan_file, found, details=details), value
 
 
 def _anew(topology_text: str | None, **asked: Any) -> Any:

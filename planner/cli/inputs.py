@@ -8,6 +8,8 @@ from planner.cli.completion import complete_model
 from planner.cli.console import say, width
 from planner.cli.options import FILE, json_option, map_option, option, ranks_option
 
+WIDEST_PICTURE = 120  # columns; wider says nothing more
+
 
 @click.group()
 def model() -> None:
@@ -72,4 +74,4 @@ def load_show(
 
     spec = find_model(model_name)
     found = find_load(files, spec, map_file, ranks)
-    say(load_report(found, width=width()), load_summary(found, spec.top_k), as_json)
+    say(load_report(found, width=min(width(), WIDEST_PICTURE)), load_summary(found, spec.top_k), as_json)

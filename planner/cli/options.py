@@ -69,6 +69,9 @@ def device_option(help_text: str) -> Decorator:
 
 
 json_option = option("--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables.")
+details_option = option(
+    "--details", is_flag=True, help="Also print the tables and notes that the answer rests on."
+)
 map_option = option(
     "--map",
     "map_file",

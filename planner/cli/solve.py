@@ -10,6 +10,7 @@ from planner.cli.options import (
     FILE,
     asked_machine_option,
     count_or,
+    details_option,
     ep_option,
     held_out_option,
     json_option,
@@ -150,9 +151,16 @@ worker_options = options(
 @replan_options
 @worker_options
 @option("-o", "--output", type=FILE, help="Plan file to write.")
+@details_option
 @json_option
 def solve(
-    output: Path | None, as_json: bool, redundant: str, kv_floor: str, survive: str | None, **flags: Any
+    output: Path | None,
+    details: bool,
+    as_json: bool,
+    redundant: str,
+    kv_floor: str,
+    survive: str | None,
+    **flags: Any,
 ) -> None:
     """Decide which expert sits in which slot of which GPU. Ctrl-C writes the best so far, with a note, and
     exits 130.
@@ -163,6 +171,7 @@ def solve(
     from planner.plan import plan_to_dict, write_plan
     from planner.planning import PlanRequest, answer
     from planner.problem import parse_survival
+    from planner.report.answer import Asked
     from planner.report.plan import plan_report
 
     request = PlanRequest(
@@ -177,7 +186,8 @@ def solve(
         plan = answer(request, progress)
     if output:
         write_plan(plan, output)
-    say(plan_report(plan), plan_to_dict(plan), as_json)
+    asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
+    say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
     if output and not as_json:
         click.echo(f"wrote {output}")
     if plan.origin.stopped:

@@ -13,7 +13,7 @@ from planner.plan.judging import judged
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
 from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
-from planner.plan.to_dict import SCHEMA, cost_to_dict, loss_to_dict, plan_to_dict
+from planner.plan.to_dict import SCHEMA, cost_to_dict, loss_to_dict, memory_to_dict, plan_to_dict
 
 __all__ = [
     "EMITTED_PLAN",
@@ -34,6 +34,7 @@ __all__ = [
     "held_out_load",
     "judged",
     "loss_to_dict",
+    "memory_to_dict",
     "moves_L",
     "plan_from_dict",
     "plan_moves",

@@ -1,8 +1,9 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
 from planner.planning.answer import answer
+from planner.planning.comparison import CompareRequest, Comparison, Side, compare
 from planner.planning.diagnosis import Diagnosis, diagnose
-from planner.planning.evaluation import Anew, evaluate_engines, re_evaluate, re_split
+from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_split
 from planner.planning.fabric_faults import sentence
 from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
@@ -21,10 +22,13 @@ from planner.planning.verbs import evaluate, solve
 __all__ = [
     "GOOD_ENOUGH",
     "Anew",
+    "CompareRequest",
+    "Comparison",
     "Diagnosis",
     "FabricVerdict",
     "Fault",
     "Figures",
+    "Judged",
     "LossKind",
     "Losses",
     "Pays",
@@ -34,6 +38,7 @@ __all__ = [
     "Reading",
     "Rebalancing",
     "Serving",
+    "Side",
     "Standing",
     "Sweep",
     "SweepRequest",
@@ -41,16 +46,17 @@ __all__ = [
     "answer",
     "best_plan",
     "budget_report",
+    "compare",
     "diagnose",
     "evaluate",
     "evaluate_engines",
     "find_load",
     "find_topology",
+    "judged_anew",
     "look_at_losses",
     "make_plan",
     "pays",
     "problem_of_r",
-    "re_evaluate",
     "re_split",
     "sentence",
     "solve",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planner.base import BadInput
 from planner.cost import BestSplit, Cost, best_split, cost
-from planner.engines import Engine, engine_names, find_engine
+from planner.engines import Engine, default_placement, engine_names, find_engine
 from planner.plan import SavedPlan, held_out_load, read_plan
 from planner.planning.lookup import TOKENS_PER_RANK, find_load, find_topology, usual_transport
 from planner.problem import Problem
@@ -34,6 +34,26 @@ class Anew:
     gpu_speed: str | None = None
     phase: str | None = None
     tokens_per_rank: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A plan judged anew, beside what the engine would do by itself with as many slots."""
+
+    problem: Problem
+    cost: Cost
+    default: Cost
+    engine: str | None
+    notes: tuple[str, ...]
+
+
+def judged_anew(plan_file: Path, anew: Anew) -> Judged:
+    """A plan on another load, machine, engine or step, beside its engine's default placement there."""
+    saved = read_plan(plan_file)
+    problem, notes = asked_anew(saved, str(plan_file), anew)
+    engine = anew.engine or saved.value.get("engine")
+    default = cost(problem, default_placement(engine, problem))
+    return Judged(problem, cost(problem, saved.placement), default, engine, notes)
 
 
 def re_evaluate(plan_file: Path, anew: Anew = Anew()) -> tuple[Problem, Cost, tuple[str, ...]]:

@@ -52,7 +52,7 @@ class Narrower:
         found += f", within {known}" if self.gain <= self.doubt else ""
         if self.gain < WORTH:
             found = f"serves as many tokens/s within {known} ({self.gain:+.1%}), with fewer replicas"
-        return f"{layout} {found}: --ep {self.ep}, or `moeplan sweep` for all layouts"
+        return f"WARNING: {layout} {found}: --ep {self.ep}, or `moeplan sweep` for all layouts"
 
 
 class Resolved(Protocol):

@@ -6,9 +6,17 @@ from planner.base import human_bytes, human_seconds
 from planner.cost import CurvePoint
 from planner.report.tables import table_of
 
-BAR = 24  # characters of the longest bar
-FIGURES = ("R", "slots/GPU", "step fitted", "held-out", "max/mean", "experts a GPU", "free a GPU")
-BARS = "step fitted, from zero"
+BAR = 8  # characters of the longest bar
+# of a quick search, judged in expectation: names of their own, since a plan's figures differ
+FIGURES = (
+    "R",
+    "slots a GPU",
+    "quick step",
+    "quick held-out",
+    "quick max/mean",
+    "experts a GPU",
+    "free a GPU",
+)
 
 
 def curve_table(curve: tuple[CurvePoint, ...], redundant: int) -> Table:
@@ -17,10 +25,9 @@ def curve_table(curve: tuple[CurvePoint, ...], redundant: int) -> Table:
     rows = []
     for point in curve:
         bar = "█" * max(round(BAR * point.fitted_seconds / longest), 1)
-        chosen = " chosen" if point.redundant == redundant else ""
-        rows.append((*_figures(point), bar + chosen))
-    title = "Redundant experts: what each R is predicted to take (refined, expectation of the rule)"
-    return table_of((*FIGURES, BARS), rows, words=(BARS,), columns={"no_wrap": True}, title=title)
+        rows.append((*_figures(point), bar + (" *" if point.redundant == redundant else "")))
+    title = "Redundant experts: what each R is predicted to take (bars are of the quick step; * is chosen)"
+    return table_of((*FIGURES, "beside"), rows, words=("beside",), title=title)
 
 
 def _figures(point: CurvePoint) -> tuple[str, ...]:

@@ -1,30 +1,78 @@
 """A plan judged anew, as text and a table: for `moeplan evaluate`."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from planner.base import human_seconds
 from planner.cost import BestSplit, Cost
+from planner.planning import Judged
 from planner.problem import Problem
-from planner.report.costs import cost_cells, table_of_costs
+from planner.report.answer import fits_line, limit_line, question_line
+from planner.report.costs import cost_cells, table_of_costs, table_of_traffic, traffic_cells
+from planner.report.details import answered
+from planner.report.lines import line
 from planner.report.tables import table_of
+from planner.report.verdict import WORTH_IT
+from planner.report.whole import whole_parts
 
 
-def cost_report(problem: Problem, found: Cost, notes: tuple[str, ...]) -> RenderableType:
-    """One placement on one load."""
-    row = (problem.replica_rule, problem.workload.transport, *cost_cells(found))
-    return Group(_judged_on_load(problem, notes), table_of_costs(("rule", "transport"), [row]))
+def cost_report(plan_file: Path, judged: Judged, *, details: bool) -> RenderableType:
+    """One placement on one load, beside what its engine would do by itself."""
+    problem = judged.problem
+    keys, cells = ("placement", "rule", "transport"), (problem.replica_rule, problem.workload.transport)
+    both = (("the plan", judged.cost), ("engine default", judged.default))
+    parts: list[RenderableType] = [
+        Text(f"load: {problem.load.source}"),
+        *whole_parts(problem, judged.cost, judged.engine),
+        table_of_costs(keys, [(name, *cells, *cost_cells(found)) for name, found in both]),
+        table_of_traffic(keys, [(name, *cells, *traffic_cells(found)) for name, found in both]),
+    ]
+    return answered(_answer(plan_file, judged), parts, judged.notes, details=details)
+
+
+def _answer(plan_file: Path, judged: Judged) -> list[str]:
+    problem, engine = judged.problem, judged.engine
+    gain = 1 - judged.cost.total_seconds / judged.default.total_seconds
+    told = f"{abs(gain):.1%} {'less' if gain >= 0 else 'more'} MoE time a step than the default, same R"
+    if gain >= WORTH_IT:
+        name = engine or "ENGINE"
+        next_line = line("Next", f"moeplan emit {plan_file} --engine {name} -o out", "moeplan emit")
+    else:
+        told = f"none: {told}"
+        next_line = line(
+            "Next", f"moeplan solve with this load and --from {plan_file}", "moeplan solve --from"
+        )
+    return [
+        question_line("Plan", problem, engine),
+        fits_line(problem, engine),
+        line("Gain", f"{told}, on this load", told),
+        limit_line(problem, judged.cost, engine),
+        next_line,
+    ]
 
 
 def engines_report(found: Mapping[str, tuple[Problem, Cost]], notes: tuple[str, ...]) -> RenderableType:
     """One placement under every engine's rule, transport and dtypes, for `--all-engines`."""
-    rows = [
-        (name, problem.replica_rule, problem.workload.transport, *cost_cells(priced))
-        for name, (problem, priced) in found.items()
+    keys = ("engine", "rule", "transport")
+    by_time = sorted(found.items(), key=lambda item: (item[1][1].total_seconds, item[0]))
+    costs = [(name, problem, priced) for name, (problem, priced) in by_time]
+    keyed = [((name, one.replica_rule, one.workload.transport), priced) for name, one, priced in costs]
+    ends = {"Least": costs[0], "Most": costs[-1]}
+    lines = [
+        question_line("Plan", costs[0][1], None),
+        *(
+            line(end, f"{name}: {human_seconds(priced.total_seconds)} of MoE layers a step")
+            for end, (name, _, priced) in ends.items()
+        ),
     ]
-    problem = next(iter(found.values()))[0]
-    return Group(_judged_on_load(problem, notes), table_of_costs(("engine", "rule", "transport"), rows))
+    parts = [
+        table_of_costs(keys, [(*cells, *cost_cells(priced)) for cells, priced in keyed]),
+        table_of_traffic(keys, [(*cells, *traffic_cells(priced)) for cells, priced in keyed]),
+    ]
+    return answered(lines, parts, notes, details=True)
 
 
 def split_report(problem: Problem, split: BestSplit, notes: tuple[str, ...]) -> RenderableType:
@@ -49,10 +97,6 @@ def _joined(split: BestSplit) -> str:
         return "all layers are joined"
     layers = f"in {apart} of {len(split.islands_L)} layers"
     return f"{layers} shared experts do not join all GPUs (--resplittable asks for that)"
-
-
-def _judged_on_load(problem: Problem, notes: tuple[str, ...]) -> Text:
-    return _judged(problem, f", load: {problem.load.source}", notes)
 
 
 def _judged(problem: Problem, how: str, notes: tuple[str, ...]) -> Text:

@@ -1,4 +1,4 @@
-"""The headline of a plan: the question, memory, objective, distance to the bounds, and the verdict."""
+"""The head of a plan's details: the question, memory, objective and the distance to the bounds."""
 
 from rich.text import Text
 
@@ -8,7 +8,6 @@ from planner.cost import grouped_bytes, ledger
 from planner.load import spans
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.report.verdict import verdict
 
 
 def headline(plan: Plan) -> Text:
@@ -21,7 +20,6 @@ def headline(plan: Plan) -> Text:
                 _gap_in_balance(plan),
                 _gap_in_seconds(plan),
                 _proven(plan),
-                verdict(plan),
             ]
         )
     )

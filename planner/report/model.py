@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -39,35 +39,35 @@ def _facts(model: ModelSpec) -> dict[str, Any]:
 
 
 def models_table(models: list[ModelSpec]) -> Table:
-    shown = [_shown(model) for model in models]
-    names = shown[0] if shown else ()
-    return table_of(
-        names, [tuple(cells.values()) for cells in shown], words=("model", "also called", "dtype")
-    )
-
-
-def _shown(model: ModelSpec) -> dict[str, str]:
-    return {
-        "model": model.name,
-        "also called": ", ".join(model_aliases(model.name)),
-        "MoE layers": f"{len(model.moe_layer_ids)} of {model.layers}",
-        "draft": str(len(model.draft_layer_ids) or ""),
-        "experts": str(model.experts),
-        "top-k": str(model.top_k),
-        "hidden": str(model.hidden),
-        "expert width": str(model.expert_intermediate),
-        "dtype": model.weight_dtype + (" (assumed)" if model.dtype_assumed else ""),
-        "one expert": human_bytes(model.expert_bytes),
-    }
+    """A row a model; `model show` has the rest. Names come first, and all of them."""
+    rows = [
+        (
+            " ".join((model.name, *(f"({alias})" for alias in model_aliases(model.name)))),
+            f"{len(model.moe_layer_ids)} of {model.layers}",
+            str(model.experts),
+            str(model.top_k),
+            model.weight_dtype + (" assumed" if model.dtype_assumed else ""),
+            human_bytes(model.expert_bytes),
+        )
+        for model in models
+    ]
+    names = ("model", "MoE layers", "experts", "top-k", "dtype", "one expert")
+    return table_of(names, rows, words=("model", "dtype"))
 
 
 def model_report(model: ModelSpec) -> RenderableType:
     every_expert = human_bytes(model.expert_bytes * model.experts * len(model.placed_layer_ids))
     drafts = f"; draft layers: {spans(model.draft_layer_ids)}" if model.draft_layer_ids else ""
     width = f"dispatch carries {model.dispatch_width} of {model.hidden} elements"
+    assumed = " (assumed)" if model.dtype_assumed else ""
     lines = [
+        model.name,
+        f"also called: {', '.join(model_aliases(model.name)) or 'nothing else'}",
+        f"{model.experts} experts a layer, top-{model.top_k}, and {model.shared_experts} shared",
+        f"weights in {model.weight_dtype}{assumed}: {human_bytes(model.expert_bytes)} an expert of a layer",
+        f"hidden {model.hidden}, expert width {model.expert_intermediate}",
         f"MoE layers: {spans(model.moe_layer_ids)}{drafts}",
         f"{width}; all routed experts together: {every_expert}",
         f"source: {model.source}",
     ]
-    return Group(models_table([model]), Text("\n".join(lines)))
+    return Text("\n".join(lines))

@@ -1,40 +1,59 @@
 """A plan as tables for a terminal: what it is predicted to do, and what each figure rests on."""
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from planner.base import human_seconds
 from planner.cost import constants_of
 from planner.plan import Plan
-from planner.report.costs import cost_cells, table_of_costs
+from planner.report.answer import NOTHING, Asked, plan_answer
+from planner.report.costs import cost_cells, table_of_costs, table_of_traffic, traffic_cells
 from planner.report.curve import curve_table
+from planner.report.details import answered
 from planner.report.headline import headline
 from planner.report.loss import loss_note, loss_table
 from planner.report.moves import moves_report
 from planner.report.tables import table_of
+from planner.report.whole import whole_parts
 
 
-def plan_report(plan: Plan, worst: int = 5) -> RenderableType:
-    """Everything a person needs to decide whether to load the plan."""
+def plan_report(plan: Plan, asked: Asked = NOTHING, *, details: bool = False) -> RenderableType:
+    """Five lines and the warnings; with `details` everything they rest on."""
+    return answered(plan_answer(plan, asked), plan_parts(plan), plan.origin.notes, details=details)
+
+
+def plan_parts(plan: Plan, worst: int = 5) -> list[RenderableType]:
+    """Everything a person needs to follow the answer."""
     more: list[RenderableType] = [domains_table(plan)] if plan.domains else []
     if plan.after_loss:
         more += [loss_table(plan.after_loss), Text(loss_note(plan.after_loss))]
     if plan.origin.curve:
         more.append(curve_table(plan.origin.curve, plan.problem.redundant))
-    layers = layers_table(plan, worst)
-    return Group(headline(plan), costs_table(plan), *more, layers, *moves_report(plan), _evidence(plan))
+    return [
+        headline(plan),
+        *whole_parts(plan.problem, plan.held_out or plan.fitted, plan.origin.engine),
+        *costs_tables(plan),
+        *more,
+        layers_table(plan, worst),
+        *moves_report(plan),
+        _evidence(plan),
+    ]
 
 
-def costs_table(plan: Plan) -> Table:
+def costs_tables(plan: Plan) -> tuple[Table, Table]:
     judged = [("this plan", plan.problem.redundant, plan.fitted, plan.held_out)]
     judged += [(one.name, one.redundant, one.fitted, one.held_out) for one in plan.baselines]
-    rows = []
+    seconds, traffic = [], []
     for name, redundant, fitted, held_out in judged:
-        rows.append((name, str(redundant), "fitted", *cost_cells(fitted)))
-        if held_out:
-            rows.append(("", "", "held-out", *cost_cells(held_out)))
-    return table_of_costs(("placement", "R", "load"), rows)
+        sides = (("fitted", fitted), ("held-out", held_out))
+        for side, found in sides:
+            if found is not None:
+                keys = (name, str(redundant), side) if found is fitted else ("", "", side)
+                seconds.append((*keys, *cost_cells(found)))
+                traffic.append((*keys, *traffic_cells(found)))
+    keys = ("placement", "R", "load")
+    return table_of_costs(keys, seconds), table_of_traffic(keys, traffic)
 
 
 def domains_table(plan: Plan) -> Table:
@@ -71,12 +90,11 @@ def layers_table(plan: Plan, worst: int) -> Table:
         for row in shown
     ]
     title = f"Layers with the busiest GPUs (worst {len(shown)} of {len(layer_ids)})"
-    names = ("layer", "max/mean fitted", "held-out", "bound", "gap", "bound from")
+    names = ("layer", "layer's max/mean", "held-out max/mean", "bound", "gap", "bound from")
     return table_of(names, rows, words=("bound from",), title=title)
 
 
 def _evidence(plan: Plan) -> Text:
     kinds = sorted({resource.rate.evidence.kind for resource in plan.problem.topology.resources})
     rates = f"Rates of the topology: {', '.join(kinds) or 'none'}."
-    notes = (f"Note: {note}" for note in plan.origin.notes)
-    return Text("\n".join([rates, *constants_of(plan.problem).lines, *notes]), style="dim")
+    return Text("\n".join([rates, *constants_of(plan.problem).lines]), style="dim")

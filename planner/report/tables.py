@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.box import HORIZONTALS
 from rich.table import Table
 
-FOLDED = {"overflow": "fold"}  # long words go on in the next line of their cell
+FOLDED = {"overflow": "fold"}  # long words go on in the next line of their cell: no name is ever cut
 
 
 def table_of(
@@ -18,11 +19,13 @@ def table_of(
 ) -> Table:
     """Columns in `words` are words, all others figures.
 
-    `looks` are rich's for the table, `columns` those for each column.
+    `looks` are rich's for the table, `columns` those for each column. No lines are drawn but between rows
+    that take several: they would take a fifth of 80 columns.
     """
-    table = Table(title_justify="left", **looks)
+    boxed = {"box": HORIZONTALS} if looks.get("show_lines") else {"box": None, "pad_edge": False}
+    table = Table(**{"title_justify": "left", "padding": (0, 2, 0, 0), **boxed, **looks})
     for name in names:
-        table.add_column(name, justify="left" if name in words else "right", **(columns or {}))
+        table.add_column(name, justify="left" if name in words else "right", **{**FOLDED, **(columns or {})})
     for row in rows:
         table.add_row(*row)
     return table

@@ -8,33 +8,34 @@ from planner.problem import Survival
 WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 
-def verdict(plan: Plan) -> str:
-    """One sentence: is the plan worth loading, on load it was not fitted to where there is some?"""
+def verdict(plan: Plan) -> list[str]:
+    """Is the plan worth loading, on load it was not fitted to where there is some? Longest words first."""
     if plan.problem.survive and not any(baseline.survives for baseline in plan.baselines):
         return _price_of_survival(plan, plan.problem.survive)
     before, best = _fastest(plan, only_survivors=True)
     after, where = _seconds(plan.held_out, plan.fitted), "held-out" if plan.held_out else "fitted"
-    gain = 1 - after / before
-    if gain < WORTH_IT:
-        return (
-            f"Doing nothing wins: '{best}' is predicted {human_seconds(before)} a step on {where} load, "
-            f"this plan {human_seconds(after)}."
-        )
-    return (
-        f"The plan is predicted to take {gain:.1%} less time a step than the best default ('{best}') "
-        f"on {where} load."
-    )
+    if nothing_wins(plan):
+        nothing = f"none. Doing nothing wins: {human_seconds(after)}, '{best}' {human_seconds(before)}"
+        return [f"{nothing} a step ({where})", nothing, "none. Doing nothing wins"]
+    gain = f"{1 - after / before:.1%} less MoE time a step"
+    return [f"{gain} than '{best}' on {where} load", f"{gain} on {where} load"]
 
 
-def _price_of_survival(plan: Plan, survive: Survival) -> str:
+def nothing_wins(plan: Plan) -> bool:
+    """Whether what the engine does by itself is as good. Never where it would not survive what is asked."""
+    if plan.problem.survive and not any(baseline.survives for baseline in plan.baselines):
+        return False
+    before, _ = _fastest(plan, only_survivors=True)
+    return 1 - _seconds(plan.held_out, plan.fitted) / before < WORTH_IT
+
+
+def _price_of_survival(plan: Plan, survive: Survival) -> list[str]:
     """What the step takes beside the fastest default, which would lose experts."""
     before, best = _fastest(plan)
     after = _seconds(plan.held_out, plan.fitted)
-    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} time a step than '{best}'"
-    return (
-        f"No default placement survives the loss of {survive}; the plan does, "
-        f"and is predicted to take {change}."
-    )
+    change = f"{abs(after / before - 1):.1%} {'more' if after > before else 'less'} MoE time a step"
+    survives = f"survives the loss of {survive}, no default does"
+    return [f"{survives}: {change} than '{best}'", f"{survives}: {change}", survives]
 
 
 def _fastest(plan: Plan, *, only_survivors: bool = False) -> tuple[float, str]:

@@ -59,7 +59,7 @@ _ONE_GROUP: Config = {"n_group": 1, "topk_group": 1}
 _KIMI = _config("kimi_k2", "DeepseekV3ForCausalLM", _DEEPSEEK, _ONE_GROUP)
 _V4: Config = {
     **_ONE_GROUP, "num_key_value_heads": 1, "compress_ratios": [0, 4, 128, 4], "scoring_func": "sqrtsoftplus",
-    "o_lora_rank": 64, "o_groups": 4, "swiglu_limit": 10.0, "hc_mult": 4, "num_hash_layers": 1,
+    "o_lora_rank": 128, "o_groups": 4, "swiglu_limit": 10.0, "hc_mult": 4, "num_hash_layers": 1,
     "sliding_window": 128, "window_size": 128,
 }  # fmt: skip
 _M3_ATTENTION: Config = {

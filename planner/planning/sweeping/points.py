@@ -43,6 +43,7 @@ def layouts_of(asked: SweepRequest) -> tuple[list[Layout], tuple[str, ...]]:
             for ep in sizes
         ]
     _refuse_sizes(asked, divided)
+    _refuse_shared(asked, divided)
     count = sum(len(layout.points) for layout in found)
     if count > MOST_POINTS:
         raise BadInput(f"{count:,} points are asked for, and at most {MOST_POINTS:,} are looked at")
@@ -94,3 +95,10 @@ def _refuse_sizes(asked: SweepRequest, divided: set[int]) -> None:
             machines = (find_topology(text)[0] for text in asked.topologies)
             told = (f"{one.name} into {', '.join(map(str, ep_sizes(one)))}" for one in machines)
             raise BadInput(f"--ep {ep}: equal groups divide {'; '.join(told)}")
+
+
+def _refuse_shared(asked: SweepRequest, sizes: set[int]) -> None:
+    for shared in asked.attention_tp:
+        if all(ep % shared for ep in sizes):
+            told = ", ".join(map(str, sorted(sizes)))
+            raise BadInput(f"--attention-tp {shared}: it divides none of the EP sizes {told}")

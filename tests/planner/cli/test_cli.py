@@ -61,7 +61,7 @@ def test_json_output_is_the_plan_file(tmp_path: Path) -> None:
 
 def test_solve_reports_what_a_person_decides_by() -> None:
     """Balance fitted and held-out, the phases, the bottleneck, the bound, memory, and doing nothing."""
-    result = run("solve", "--model", "mixtral", *SMALL)
+    result = run("solve", "--model", "mixtral", *SMALL, "--details")
     words = (
         *("held-out", "dispatch", "compute", "combine", "bottleneck", "cross-node", "bound"),
         *("memory a GPU", "same R", "R = 0", "mean share of the measured"),

@@ -56,6 +56,7 @@ def test_the_plan_of_the_answer_is_written(tmp_path: Path) -> None:
     [
         (("--ep", "4,x"), "--ep 'x': give whole numbers of at least 1"),
         (("--ep", "3"), "--ep 3: equal groups divide"),
+        (("--attention-tp", "3"), "--attention-tp 3: it divides none of the EP sizes 1, 2, 4"),
         (("--redundant", "least"), "--redundant 'least': give whole numbers, fewest or auto"),
         (("--engine", "sglanf"), "sglanf"),
         (("--tokens-per-rank", "0"), "--tokens-per-rank '0'"),

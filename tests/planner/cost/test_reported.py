@@ -27,7 +27,8 @@ from planner.plan import (
     plan_to_dict,
     write_plan,
 )
-from planner.planning import Anew, PlanRequest, answer, make_plan, re_evaluate
+from planner.planning import Anew, PlanRequest, answer, make_plan
+from planner.planning.evaluation import re_evaluate
 from planner.problem import TRANSPORTS, Objective, Problem, Workload
 from planner.replica.registry import RULES
 from planner.solvers import Search, Workforce

@@ -60,7 +60,7 @@ def test_the_report_says_what_bounds_each_part() -> None:
             baselines={"plan B": (problem, placed(PLAN_B, problem))},
         )
         console = Console(width=300, file=io.StringIO())
-        console.print(plan_report(plan))
+        console.print(plan_report(plan, details=True))
         text += console.file.getvalue()  # type: ignore[attr-defined]
     assert (
         "the step is 18.4% above that: dispatch 3.2% (bound by: all nic in), "

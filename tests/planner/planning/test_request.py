@@ -13,7 +13,8 @@ from planner.base import BadInput, Infeasible
 from planner.cost import cost
 from planner.engines import engine_names, find_engine
 from planner.plan import write_plan
-from planner.planning import Anew, PlanRequest, answer, evaluate_engines, find_topology, re_evaluate
+from planner.planning import Anew, PlanRequest, answer, evaluate_engines, find_topology
+from planner.planning.evaluation import re_evaluate
 from planner.problem import violations
 
 FOUR = PlanRequest("mixtral", topology="hgx-h100:2x2", redundant=4, method="refine")

@@ -1,0 +1,110 @@
+"""A plan in five lines: what is planned, whether it fits, what it gains, what limits it, what to run next."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.base import human_bytes
+from planner.cost import Cost, ledger, whole_step
+from planner.engines import find_engine, judge_launch, map_formats, plugin_engines
+from planner.plan import Plan
+from planner.problem import Problem
+from planner.report.lines import joined, line
+from planner.report.verdict import nothing_wins, verdict
+from planner.report.whole import duration, longest
+
+
+class Asked(NamedTuple):
+    """The words of the person's own command, for the next one; and the plan file, where there is one."""
+
+    written: Path | None = None
+    model: str | None = None
+    topology: str | None = None
+
+
+NOTHING = Asked()
+
+
+def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
+    problem, engine = plan.problem, plan.origin.engine
+    judged = plan.held_out or plan.fitted
+    return [
+        question_line("Plan", problem, engine),
+        fits_line(problem, engine),
+        line("Gain", *verdict(plan)),
+        limit_line(problem, judged, engine, f"MoE {max(plan.gap_seconds_share, 0):.1%} above bound"),
+        line("Next", *_next(plan, asked)),
+    ]
+
+
+def question_line(label: str, problem: Problem, engine: str | None) -> str:
+    """The model by its whole name where there is room, else without its owner."""
+    name, machine = problem.model.name, problem.topology.name
+    size = f"EP{problem.gpus}, R = {problem.redundant}"
+    told = (size, engine or "no engine", problem.workload.phase)
+    offers = [
+        offer
+        for model in (name, name.split("/")[-1])
+        for offer in joined((f"{model} on {machine}", *told), least=2)
+    ]
+    return line(label, *offers)
+
+
+def fits_line(problem: Problem, engine: str | None) -> str:
+    """How many requests at full context fit at once, beside those planned, and what is left for them."""
+    found, workload = ledger(problem, engine), problem.workload
+    groups = problem.gpus // workload.attention_tp
+    tokens = f"{found.context_tokens:,} tokens" + ("" if workload.context_given else " (assumed)")
+    holds, left = f"{found.requests * groups:,} requests of {tokens}", human_bytes(found.kv_left_bytes)
+    if not found.fits:
+        short = f"NO: a GPU is {human_bytes(found.missing_bytes)} short of KV cache"
+        return line("Fits", f"{short}; it holds {holds}, {found.planned_requests * groups:,} planned", short)
+    planned = f", {found.planned_requests * groups:,} planned" if not found.kv_floor_bytes else ""
+    return line(
+        "Fits", f"yes: {holds}{planned}; {left} of KV a GPU", f"yes: {holds}{planned}", f"yes: {holds}"
+    )
+
+
+def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -> str:
+    """The part of the whole step that takes longest, the busiest resource, and how far it is to go."""
+    found = whole_step(problem, judged, engine)
+    part, share = longest(found)
+    short = f"{part}: {share:.0%} of {duration(found)}"
+    gpu = problem.topology.gpus[0].model.name.split("-")[0]
+    judged_on = f"{short} ({gpu})" if found.error_share is not None else f"{short} (error not judged)"
+    link = f"busiest link {judged.bottleneck}"
+    offers = joined([judged_on, *ends, link], least=1 + len(ends))
+    return line("Limit", *offers, *joined([short, *ends]))
+
+
+def _next(plan: Plan, asked: Asked) -> list[str]:
+    """The command that brings the answer closest to serving."""
+    problem, engine = plan.problem, plan.origin.engine
+    written, model = asked.written, asked.model or problem.model.name
+    question = f"--model {model} --topology {asked.topology or problem.topology.name}"
+    if len(problem.load.unmeasured_layer_ids) == len(problem.load.layer_ids):
+        server = f"--engine {engine}" if engine in ("sglang", "vllm") else "--engine sglang"
+        command = f"moeplan record --server URL {server} --model {model} --text FILE -o load.npz"
+        return [f"the load is assumed: {command}", command, "moeplan record --help: the load is assumed"]
+    if nothing_wins(plan):
+        return [f"moeplan sweep {question}", "moeplan sweep: other layouts of the same GPUs"]
+    if engine is None:
+        return [f"moeplan emit {written or 'plan.json'} --engine ENGINE -o out (moeplan engine list)"]
+    if judge_launch(engine, problem).refused:
+        return [
+            f"moeplan engine show {engine} {question}",
+            f"moeplan engine show {engine}: its launch would not stand",
+        ]
+    return _emit(problem, engine, written)
+
+
+def _emit(problem: Problem, engine: str, written: Path | None) -> list[str]:
+    command = f"moeplan emit {written or 'plan.json'} --engine {engine}"
+    if engine in plugin_engines():
+        command += " --plugin"
+    elif engine in map_formats() and not find_engine(engine).reads_map(problem.model):
+        return [
+            f"{command} --flags-only -o out (it reads no map of this model)",
+            f"{command} --flags-only -o out",
+        ]
+    done = f"{command} -o out"
+    return [done] if written else [f"solve with -o plan.json, then {done}", done]

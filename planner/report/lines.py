@@ -1,0 +1,33 @@
+"""Lines that a person acts on: one a question, as long as a terminal is wide. A name is folded, never cut."""
+
+import textwrap
+from collections.abc import Sequence
+
+WIDTH = 80  # columns of a terminal that nobody has made wider
+
+
+def line(label: str, *offers: str) -> str:
+    """The first offer that fits beside its label; where none does the last, folded.
+
+    >>> line("Plan", "a name and all that there is to say of it", "a name")
+    'Plan   a name and all that there is to say of it'
+    """
+    for offer in offers:
+        if len(_labelled(label, offer)) <= WIDTH:
+            return _labelled(label, offer)
+    return "\n".join(
+        textwrap.wrap(_labelled(label, offers[-1]), WIDTH, subsequent_indent=" " * 7, break_on_hyphens=False)
+    )
+
+
+def joined(parts: Sequence[str], *, least: int = 1) -> list[str]:
+    """Offers for a line: all parts, then ever fewer of the last, down to `least`.
+
+    >>> joined(["a", "b", "c"], least=2)
+    ['a, b, c', 'a, b']
+    """
+    return [", ".join(parts[:count]) for count in range(len(parts), least - 1, -1)]
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"{label:<6} {text}"
