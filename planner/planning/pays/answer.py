@@ -237,7 +237,7 @@ def _series_notes(series: Series, balancer: OnlineBalancer) -> tuple[str, ...]:
         )
     elif series.judged_steps < balancer.interval_steps:
         notes.append(
-            f"the judged windows are {series.judged_steps:,.3g} steps, fewer than the "
+            f"the judged windows are {series.judged_steps:,.1f} steps, fewer than the "
             f"{balancer.interval_steps:,} between two rearrangements: "
             "what the load does in between is not in them"
         )
