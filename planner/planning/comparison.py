@@ -20,10 +20,10 @@ from planner.planning.current import read_running
 from planner.planning.evaluation import Anew, asked_anew, under
 from planner.planning.lookup import find_topology
 from planner.planning.request import PlanRequest
+from planner.planning.worth import WORTH_IT
 from planner.problem import Problem
 
 OWN = Anew()  # everything as the first plan has it
-WORTH = 0.01  # of the tokens/s; placements that are closer are as good
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Comparison:
     def _doubt(self, at: int, over: int) -> float:
         one, other = self.sides[at], self.sides[over]
         if one.problem.topology == other.problem.topology and one.engine == other.engine:
-            return WORTH
-        return max(WORTH, *(side.whole.error_share or 0.0 for side in (one, other)))
+            return WORTH_IT
+        return max(WORTH_IT, *(side.whole.error_share or 0.0 for side in (one, other)))
 
 
 def compare(request: CompareRequest) -> Comparison:
