@@ -1,7 +1,7 @@
 """Planning: from what a person asked to a judged plan, and the questions around it."""
 
 from planner.planning.answer import answer
-from planner.planning.comparison import CompareRequest, Comparison, Side, compare
+from planner.planning.comparing import CompareRequest, Comparison, Side, compare
 from planner.planning.diagnosis import Diagnosis, diagnose
 from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_split
 from planner.planning.fabric_faults import sentence
