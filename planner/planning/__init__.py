@@ -2,14 +2,19 @@
 
 from planner.planning.answer import answer
 from planner.planning.comparing import CompareRequest, Comparison, Side, compare
-from planner.planning.diagnosis import Diagnosis, diagnose
+from planner.planning.diagnosis import (
+    GOOD_ENOUGH,
+    Diagnosis,
+    FabricVerdict,
+    Fault,
+    Reading,
+    diagnose,
+    sentence,
+)
 from planner.planning.evaluation import Anew, Judged, evaluate_engines, judged_anew, re_split
-from planner.planning.fabric_faults import sentence
-from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.planning.layer_budget import budget_report
 from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.losing import Losses, LossKind, look_at_losses
-from planner.planning.machine_cost import Fault
 from planner.planning.paying import Pays, Rebalancing, pays
 from planner.planning.paying import Row as PaysRow
 from planner.planning.request import PlanRequest

@@ -11,9 +11,9 @@ from planner.placement import Placement
 from planner.plan import SCHEMA, held_out_load, plan_from_dict
 from planner.planning.answer import resolve
 from planner.planning.comparing.request import CompareRequest, only
-from planner.planning.current import read_running
 from planner.planning.evaluation import Anew, asked_anew, under
 from planner.planning.lookup import find_topology
+from planner.planning.replanning import read_running
 from planner.planning.request import PlanRequest
 from planner.problem import Problem
 
