@@ -70,9 +70,10 @@ bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches
 	@ls .cache/sglang-0.5.23-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache sglang==0.5.23
 	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl --peer .cache/sglang-0.5.23-*.whl
 
-docs: $(READY) ## write what is generated: docs/cli.md, docs/structure.md, docs/rooms.svg
+docs: $(READY) ## write what is generated: docs/cli.md, docs/structure.md, docs/rooms.svg, what docs/how-to shows
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python docs/make_structure_page.py
+	$(BIN)/python docs/make_how_to_pages.py
 
 format: $(READY) ## format the code, sort imports, apply safe fixes
 	$(BIN)/ruff check --fix --exit-zero --quiet

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from docs.make_cli_page import cli_page
+from docs.make_how_to_pages import how_to_page
 from docs.make_structure_page import structure_page
 from planner import __version__
 from planner.base import parse_yaml, read_yaml
@@ -18,6 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FOLDERS = ("docs", "how-to")
 PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name in FOLDERS]
 HOW_TO = [page for page in PAGES if page.parent.name == "how-to"]
+ANSWER_LINES = 5
 
 FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(
@@ -133,6 +135,21 @@ def test_a_how_to_answers_by_one_command(page: Path) -> None:
     assert re.match(r"# .*\?\n", text), "the heading is the question"
     assert commands(text), "no command of it is run"
     assert f"how-to/{page.name}" in (ROOT / "docs/index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.name)
+def test_a_how_to_shows_what_its_commands_say(page: Path) -> None:
+    """The first lines of each, figures and widths apart: those may differ in their last digits elsewhere."""
+    text = page.read_text(encoding="utf-8")
+    assert answers(text) == answers(how_to_page(page)), "run `make docs`"
+    assert any(len(answer) > 1 for answer in answers(text))
+
+
+def answers(text: str) -> list[list[str]]:
+    """Command and first lines of each command of a page, without their figures."""
+    shown = [part for block in CONSOLE.finditer(text) for part in block["body"].split("$ moeplan ")[1:]]
+    lines = [part.splitlines()[: 1 + ANSWER_LINES] for part in shown]
+    return [[" ".join(re.sub(r"[\d.,]+", "#", each).split()) for each in some] for some in lines]
 
 
 def test_readme_shows_a_command() -> None:

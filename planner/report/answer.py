@@ -1,12 +1,15 @@
-"""A plan in five lines: what is planned, whether it fits, what it gains, what limits it, what to run next."""
+"""A plan in five lines: what is planned, whether it fits, what it gains, what limits it, what to run next.
+
+A re-plan has a sixth: what moves.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
 
-from planner.base import human_bytes
+from planner.base import human_bytes, human_seconds
 from planner.cost import Cost, ledger, whole_step
 from planner.engines import find_engine, judge_launch, map_formats, plugin_engines
-from planner.plan import Plan
+from planner.plan import Moves, Plan
 from planner.problem import Problem
 from planner.report.lines import joined, line
 from planner.report.verdict import nothing_wins, verdict
@@ -31,6 +34,7 @@ def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
         question_line("Plan", problem, engine),
         fits_line(problem, engine),
         line("Gain", *verdict(plan)),
+        *([_moves_line(plan.moves)] if plan.moves else []),
         limit_line(problem, judged, engine, f"MoE {max(plan.gap_seconds_share, 0):.1%} above bound"),
         line("Next", *_next(plan, asked)),
     ]
@@ -74,6 +78,16 @@ def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -
     link = f"busiest link {judged.bottleneck}"
     offers = joined([judged_on, *ends, link], least=1 + len(ends))
     return line("Limit", *offers, *joined([short, *ends]))
+
+
+def _moves_line(moves: Moves) -> str:
+    """How many slots get another expert than they have now, and what has to be read from disk."""
+    count = f"{moves.moved:,} of {moves.slots:,} slots" if moves.moved else "none"
+    sent = f"{count}, {human_bytes(moves.total_bytes)} over the links"
+    if not len(moves.transfers.reads):
+        return line("Moves", f"{sent}, {human_seconds(moves.seconds)}", sent, count)
+    read = f"{len(moves.transfers.reads):,} read from disk, {human_bytes(moves.read_bytes)}"
+    return line("Moves", f"{sent}, {read}", f"{count}, {read}")
 
 
 def _next(plan: Plan, asked: Asked) -> list[str]:
