@@ -12,24 +12,11 @@ from planner.planning.sweeping.finalists import placed_anew
 from planner.planning.sweeping.points import layouts_of, machine_name, question
 from planner.planning.sweeping.pricing import Job, priced
 from planner.planning.sweeping.ranking import Ranked, Standing, once, ranked
-from planner.planning.sweeping.request import AUTO, FEWEST, Point, SweepRequest
-from planner.planning.sweeping.row import Figures, Row, Service
+from planner.planning.sweeping.request import SweepRequest
+from planner.planning.sweeping.row import Figures, Row
 from planner.solvers import Progress, Workforce, worked_off
 
-__all__ = [
-    "AUTO",
-    "FEWEST",
-    "Figures",
-    "Point",
-    "Ranked",
-    "Row",
-    "Service",
-    "Standing",
-    "Sweep",
-    "SweepRequest",
-    "best_plan",
-    "sweep",
-]
+__all__ = ["Figures", "Ranked", "Row", "Standing", "Sweep", "SweepRequest", "best_plan", "sweep"]
 
 POINT_SECONDS = 0.3  # about, in one process
 
