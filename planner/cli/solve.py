@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from planner.cli.console import Interrupted, progress_bar, say
+from planner.cli.effort import effort_options, worker_options
 from planner.cli.options import (
     FILE,
     asked_machine_option,
@@ -46,28 +47,6 @@ question_options = options(
     option(
         "--engine",
         help="Engine that will run the plan: its replica rule, transport and default placement are used.",
-    ),
-)
-effort_options = options(
-    option(
-        "--method",
-        default="auto",
-        help="auto tries several; "
-        "linear, round-robin, greedy, refine, pinned, remote, affinity, sparse or cpsat is one.",
-    ),
-    option("--seed", type=int, default=0),
-    option(
-        "--budget",
-        "budget_seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help="Wall-clock limit; plans may then differ from run to run.",
-    ),
-    option(
-        "--prove",
-        is_flag=True,
-        help="Spend half of the budget, or a counted effort, on proofs: "
-        "exact bounds, and all placements where they are few.",
     ),
 )
 engine_options = options(
@@ -125,20 +104,6 @@ replan_options = options(
         "most_moves",
         metavar="N|SHARE%",
         help="With --from: slots of all layers that may get an expert new to their GPU. [default: any]",
-    ),
-)
-worker_options = options(
-    option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes that share the layers; the plan is the same for any number. [default: by size]",
-    ),
-    option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Share the layers over this Ray cluster: HOST:PORT, ray://HOST:PORT or auto. "
-        "Needs ray: pip install 'ray[client]'.",
     ),
 )
 

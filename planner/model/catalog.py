@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, check_keys, data_file, nearest, read_json, read_yaml
+from planner.base import BadInput, check_keys, data_file, nearest, read_yaml
 from planner.model.body import body_from_dict
-from planner.model.config_json import spec_from_config
+from planner.model.config_file import existing, read_config
 from planner.model.hf_config import shown
 from planner.model.model import ModelSpec
 from planner.model.releases import dtype_of, entry_of, same_weights
-
-LARGEST_CONFIG_BYTES = 64 << 20  # mixed-precision releases list every quantized layer: megabytes, not more
 
 _Kinds = dict[str, type | tuple[type, ...]]
 _FACTS: _Kinds = {
@@ -43,9 +40,9 @@ def find_model(text: str) -> ModelSpec:
     name = _names().get(text.strip().lower())
     if name is not None:
         return _catalogue()[name].spec
-    path = _existing(text)
+    path = existing(text)
     if path is not None:
-        return _read_config(path)
+        return read_config(path)
     if text.startswith((".", "/", "~")) or text.endswith(".json") or text.count("/") > 1:
         raise BadInput(
             f"{shown(text)}: there is no such file or folder; "
@@ -122,35 +119,6 @@ def _releases() -> dict[str, tuple[str, str | None]]:
 def _spellings() -> dict[str, str]:
     """Every spelling of an entry or of a listed release that keeps its dtype -> entry."""
     return {**_names(), **{name: entry for name, (entry, dtype) in _releases().items() if not dtype}}
-
-
-def _existing(text: str) -> Path | None:
-    """Whatever the text is: too long, with a null byte, or ~nobody's."""
-    try:
-        path = Path(text).expanduser()
-        return path if text.strip() and path.exists() else None
-    except (OSError, ValueError, RuntimeError):
-        return None
-
-
-def _read_config(path: Path) -> ModelSpec:
-    """A config.json, with the quantization that some releases state in a file beside it."""
-    path = path / "config.json" if path.is_dir() else path
-    config = read_json(path, LARGEST_CONFIG_BYTES)
-    beside = path.with_name("hf_quant_config.json")
-    silent = isinstance(config, dict) and not config.get("quantization_config")
-    if silent and path != beside and beside.exists():
-        config = {**config, "quantization_config": _quantization(beside)}
-    name = path.resolve().parent.name if path.name == "config.json" else path.stem
-    return spec_from_config(config, name, str(path))
-
-
-def _quantization(path: Path) -> Any:
-    stated = read_json(path, LARGEST_CONFIG_BYTES)
-    if not isinstance(stated, dict) or not isinstance(stated.get("quantization"), dict):
-        asked = "give the release's own file or take it away"
-        raise BadInput(f"{path}: the mapping 'quantization' is missing; {asked}")
-    return stated["quantization"]
 
 
 @cache

@@ -1,19 +1,13 @@
 """Plans: a placement with its cost, bound and provenance; the plan file; the moves between two plans."""
 
-from planner.plan.file import (
-    EMITTED_PLAN,
-    SavedPlan,
-    disagreements,
-    held_out_load,
-    plan_from_dict,
-    read_plan,
-    write_plan,
-)
+from planner.plan.figures_to_dict import cost_to_dict, loss_to_dict, memory_to_dict
+from planner.plan.file import EMITTED_PLAN, disagreements, read_plan, write_plan
+from planner.plan.from_dict import SavedPlan, held_out_load, plan_from_dict
 from planner.plan.judging import judged
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
 from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
-from planner.plan.to_dict import SCHEMA, cost_to_dict, loss_to_dict, memory_to_dict, plan_to_dict
+from planner.plan.to_dict import SCHEMA, plan_to_dict
 
 __all__ = [
     "EMITTED_PLAN",

@@ -16,8 +16,8 @@ from planner.planning.lookup import find_load, map_notes, model_notes, workload_
 from planner.planning.machine import Machine, find_machine
 from planner.planning.narrower import with_narrower
 from planner.planning.redundancy import redundant_curve
+from planner.planning.replanning import find_current
 from planner.planning.request import PlanRequest
-from planner.planning.resizing import find_current
 from planner.planning.serving import launch_notes, loss_notes, resize_notes
 from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
 from planner.problem import least_redundant, parse_objective

@@ -15,11 +15,11 @@ from planner.load import LoadProfile
 from planner.plan import Plan
 from planner.planning.groups import ep_sizes, groups_of
 from planner.planning.solving import ProblemOfR, quick_placement
+from planner.planning.worth import WORTH_IT
 from planner.solvers import Search, Workforce
 from planner.topology import Topology
 
 METHOD = "refine"
-WORTH = 0.01  # of the tokens; less is not worth another layout, unless it spares replicas
 MORE_SLOTS = 2  # a GPU, beyond the fewest, that are tried
 
 
@@ -38,7 +38,7 @@ class Narrower:
     @property
     def worth_it(self) -> bool:
         """Where it serves more, or as much as far as the model can tell, with fewer replicas."""
-        return self.gain >= WORTH or (self.spared > 0 and self.gain >= -self.doubt)
+        return self.gain >= WORTH_IT or (self.spared > 0 and self.gain >= -self.doubt)
 
     @property
     def doubt(self) -> float:
@@ -50,7 +50,7 @@ class Narrower:
         known = f"the model's error of {self.error:.0%}" if self.error else f"{self.doubt:.0%}"
         found = f"is predicted to serve {self.gain:.1%} more tokens/s"
         found += f", within {known}" if self.gain <= self.doubt else ""
-        if self.gain < WORTH:
+        if self.gain < WORTH_IT:
             found = f"serves as many tokens/s within {known} ({self.gain:+.1%}), with fewer replicas"
         return f"WARNING: {layout} {found}: --ep {self.ep}, or `moeplan sweep` for all layouts"
 

@@ -8,27 +8,16 @@ from typing import Any
 import numpy as np
 
 from planner.base import BadInput
-from planner.cost import cost, objective_seconds_L
+from planner.cost import objective_seconds_L
 from planner.engines import default_placement
 from planner.load import LoadProfile, split_notes
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan import PREVIOUS, REFILLED, Moves, Origin, Plan, aligned, judged, plan_moves
+from planner.plan import PREVIOUS, REFILLED, Origin, Plan, judged
+from planner.planning.plan_notes import objective_notes, rule_notes
+from planner.planning.replanning import moved, replanned
 from planner.problem import Objective, Problem, Workload, check_slots
-from planner.replica import LARGEST_EXACT_TABLE, table_draws
-from planner.solvers import (
-    CurrentPlacement,
-    Judge,
-    Proof,
-    Search,
-    chosen,
-    find_placement,
-    fitted_windows,
-    in_expectation,
-    prove,
-    replanned_within,
-    settled_rows,
-)
+from planner.solvers import CurrentPlacement, Judge, Proof, Search, find_placement, fitted_windows, prove
 from planner.topology import Topology
 
 ProblemOfR = Callable[[int], Problem]
@@ -73,14 +62,14 @@ def make_plan(
     if current is None:
         placement = _default_drafts(problem, placement, default)
     else:
-        placement = _replanned(problem, current, placement)
+        placement = replanned(problem, current, placement)
         placement = _default_drafts(problem, placement, current.placement)
-        placement, moves = _moved(problem, current, placement)
+        placement, moves = moved(problem, current, placement)
     notes = (
         *origin.notes,
         *split_notes(problem.load, held_out_load),
-        *_objective_notes(problem, search),
-        *_rule_notes(problem, placement),
+        *objective_notes(problem, search),
+        *rule_notes(problem, placement),
         *((proof.stopped,) if proof.stopped else ()),
     )
     if search.progress:
@@ -133,17 +122,6 @@ def _baselines(
     return found
 
 
-def _moved(problem: Problem, current: CurrentPlacement, placement: Placement) -> tuple[Placement, Moves]:
-    """The placement with experts that stay in their slots, and the moves to it."""
-    old, most = current.placement, current.most_moves
-    if current.resize is not None:
-        old = current.resize.left
-        placement = aligned(old, placement)
-        most = None if most is None else most + current.needed_moves
-    moves = plan_moves(problem, old, placement, current.source, most, current.resize)
-    return placement, replace(moves, needed=current.needed_moves)
-
-
 def _default_drafts(problem: Problem, placement: Placement, default: Placement) -> Placement:
     """The placement with the default row (or that which runs) in draft layers that a measured load says
     nothing of: other layers' load is none of theirs.
@@ -155,31 +133,6 @@ def _default_drafts(problem: Problem, placement: Placement, default: Placement) 
     unknown_L = np.array([layer in unknown for layer in placement.layer_ids])
     rows_LP = np.where(unknown_L[:, None], default.expert_LP, placement.expert_LP)
     return Placement(rows_LP, placement.layer_ids, placement.gpus)
-
-
-def _objective_notes(problem: Problem, search: Search) -> tuple[str, ...]:
-    """Where the objective asked for decides nothing."""
-    objective = problem.objective
-    if objective.kind == "mean":
-        return ()
-    asked = f"the objective {objective.text}"
-    if search.method != "auto":
-        only = f"method {search.method} only balances; auto compares by the objective"
-        return (f"{asked} is reported, not searched for: {only}",)
-    if problem.load.windows == 1:
-        one = "one was fitted, so it is that window's time"
-        return (f"{asked} needs several windows to tell them apart; {one}",)
-    return ()
-
-
-def _rule_notes(problem: Problem, placement: Placement) -> tuple[str, ...]:
-    """What the judge could not follow to the letter."""
-    if problem.replica_rule != "nearest-static":
-        return ()
-    if table_draws(placement, problem.model) <= LARGEST_EXACT_TABLE:
-        return ()
-    judged_by = "the plan is judged in its expectation, the rule 'nearest'"
-    return (f"the engine's dispatch table is too large to reproduce draw by draw: {judged_by}",)
 
 
 def _prove(problem: Problem, search: Search) -> Proof:
@@ -201,18 +154,3 @@ def _prove(problem: Problem, search: Search) -> Proof:
     law = partial(grows.seconds_L, weight_W=windows.weight_W, domain_W=windows.domain_W)
     judge = Judge(partial(objective_seconds_L, problem, windows), windows.loads, law)
     return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
-
-
-def _replanned(problem: Problem, current: CurrentPlacement, found: Placement) -> Placement:
-    """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own
-    rule, as far as the moves allow.
-    """
-    searched = in_expectation(problem)
-    seconds_L = partial(objective_seconds_L, searched, fitted_windows(searched))
-    replanned = replanned_within(searched, current, found, seconds_L)
-    settled = aligned(current.placement, settled_rows(problem, replanned))
-    if (settled.expert_LP == replanned.expert_LP).all():
-        return replanned
-    most = current.placement.expert_LP.size if current.most_moves is None else current.most_moves
-    offers = [replanned, settled]
-    return chosen(current.placement, offers, lambda offer: cost(problem, offer).layer_seconds_L, most)

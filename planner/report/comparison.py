@@ -12,7 +12,7 @@ from planner.bounds import PARTS
 from planner.plan import Moves, cost_to_dict, memory_to_dict
 from planner.planning import Comparison, Side
 from planner.report.answer import question_line
-from planner.report.lines import joined, line
+from planner.report.lines import fullest, joined, line
 from planner.report.tables import table_of
 from planner.report.whole import duration
 
@@ -95,7 +95,7 @@ def _moves(moves: Moves | None) -> str:
 
 
 def _basis(found: Comparison) -> list[str]:
-    errors = dict.fromkeys(side.whole.error for side in found.sides)
+    errors = fullest(side.whole.error for side in found.sides)
     rule = "a tie: within the model's error of the whole step; below 1 % where only placements differ"
     return [
         f"{rule}, since most of the error is common to them",

@@ -8,14 +8,13 @@ from rich.text import Text
 
 from planner.base import human_seconds
 from planner.cost import BestSplit, Cost
-from planner.planning import Judged
+from planner.planning import WORTH_IT, Judged
 from planner.problem import Problem
 from planner.report.answer import fits_line, limit_line, question_line
 from planner.report.costs import cost_cells, table_of_costs, table_of_traffic, traffic_cells
 from planner.report.details import answered
 from planner.report.lines import line
 from planner.report.tables import table_of
-from planner.report.verdict import WORTH_IT
 from planner.report.whole import whole_parts
 
 

@@ -1,7 +1,7 @@
 """Lines that a person acts on: one a question, as long as a terminal is wide. A name is folded, never cut."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 WIDTH = 80  # columns of a terminal that nobody has made wider
 
@@ -31,3 +31,13 @@ def joined(parts: Sequence[str], *, least: int = 1) -> list[str]:
 
 def _labelled(label: str, text: str) -> str:
     return f"{label:<6} {text}"
+
+
+def fullest(texts: Iterable[str]) -> list[str]:
+    """The texts, each once, less those all of whose clauses another one has.
+
+    >>> fullest(["7% off", "7% off; wider was not measured", "9% off", "7% off"])
+    ['7% off; wider was not measured', '9% off']
+    """
+    clauses = {text: set(text.split("; ")) for text in texts}
+    return [text for text, own in clauses.items() if not any(own < other for other in clauses.values())]

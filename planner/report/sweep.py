@@ -10,6 +10,7 @@ from rich.text import Text
 
 from planner.base import human_seconds
 from planner.planning import Ranked, Standing, Sweep
+from planner.report.lines import fullest
 from planner.report.sweep_answer import answer_lines
 from planner.report.sweep_others import BAD, figures_of
 from planner.report.tables import FOLDED, table_of
@@ -42,15 +43,14 @@ def sweep_report(found: Sweep) -> RenderableType:
 
 def _basis(found: Sweep) -> list[str]:
     side = "held-out" if found.held_out else "fitted"
-    steps = {
-        f"{phase} step, error on {one.row.figures.step.error}": None
+    errors = (
+        f"error of a {phase} step: {error}"
         for phase, rows in found.phases.items()
-        for one in rows
-        if one.row.figures
-    }
+        for error in fullest(one.row.figures.step.error for one in rows if one.row.figures)
+    )
     return [
         f"{found.model.name}; load: {found.load.source}; figures on {side} load, placed by a fast method.",
-        *(f"{text}." for text in steps),
+        *(f"{text}." for text in errors),
         *_without_ep(found),
         HEADS,
         "Groups of a machine are alike and have it to themselves; the slowest counts where they differ.",

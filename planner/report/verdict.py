@@ -3,9 +3,8 @@
 from planner.base import human_seconds
 from planner.cost import Cost
 from planner.plan import Plan
+from planner.planning import WORTH_IT
 from planner.problem import Survival
-
-WORTH_IT = 0.01  # a gain below this share of the step is called no gain
 
 
 def verdict(plan: Plan) -> list[str]:

@@ -8,6 +8,7 @@ from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
 from planner.topology.gpu_models import gpu_model
 from planner.topology.gpu_speeds import read_speeds
+from planner.topology.machine import LARGEST_GPUS
 from planner.topology.named_gpus import ranks_named
 from planner.topology.nodes import LARGEST_NODE_GPUS, LARGEST_NODE_NICS, Nic, Node
 from planner.topology.nvlink import Island, NvLink, PairLink
@@ -17,7 +18,7 @@ from planner.topology.resources import Resource
 from planner.topology.seats import Seat, compare, planned_seats, recorded_seats, seat_from_dict
 from planner.topology.stated import as_stated, with_share
 from planner.topology.to_dict import alike
-from planner.topology.topology import LARGEST_GPUS, Topology
+from planner.topology.topology import Topology
 
 __all__ = [
     "ABOVE",

@@ -6,7 +6,8 @@ Shapes: G GPUs in rank order.
 import numpy as np
 import numpy.typing as npt
 
-from planner.topology.nodes import Node, by_first_rank
+from planner.topology.machine import by_first_rank
+from planner.topology.nodes import Node
 
 Ints = npt.NDArray[np.int64]
 

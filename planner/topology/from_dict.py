@@ -35,9 +35,10 @@ from planner.topology.fabric import Fabric
 from planner.topology.figures_from_dict import evidence_of
 from planner.topology.gpu_models import gpu_model, gpu_model_from_dict
 from planner.topology.links_from_dict import nics_from_dict, nvlink_from_dict, pcie_from_dict
+from planner.topology.machine import LARGEST_GPUS
 from planner.topology.nodes import LARGEST_NODE_GPUS, Node
 from planner.topology.nvlink import NO_NVLINK
-from planner.topology.topology import LARGEST_GPUS, Topology
+from planner.topology.topology import Topology
 
 _NUMBER = (int, float)
 _OF_NODE: dict[str, type | tuple[type, ...]] = {

@@ -1,7 +1,7 @@
 """What one host is made of. Values only: frozen, checked once, GPUs counted from 0 inside their node."""
 
 import math
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from planner.base import BadInput, GpuModel, Rate
@@ -150,11 +150,3 @@ class Node:
         if self.pcie and nic.socket is None and nic.gpus[0] not in kept:
             return self.pcie.sockets[nic.gpus[0]]
         return nic.socket
-
-
-def by_first_rank(nodes: Iterable[Node]) -> Iterator[tuple[int, Node]]:
-    """Each node beside the rank of its first GPU."""
-    rank = 0
-    for node in nodes:
-        yield rank, node
-        rank += len(node.gpus)

@@ -6,7 +6,8 @@ from typing import Any
 
 from planner.base import BadInput, nearest, read_json, read_yaml, topologies_folder, topology_names
 from planner.topology.from_dict import topology_from_dict
-from planner.topology.topology import LARGEST_GPUS, Topology
+from planner.topology.machine import LARGEST_GPUS
+from planner.topology.topology import Topology
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 

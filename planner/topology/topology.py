@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import BadInput, GpuModel
+from planner.base import GpuModel
 from planner.topology.domains import nvlink_domain_G
 from planner.topology.fabric import Fabric
-from planner.topology.nodes import Node, by_first_rank
+from planner.topology.machine import check_machine, first_nodes, nodes_at_speeds, nodes_left
+from planner.topology.nodes import Node
 from planner.topology.resources import Resource
 from planner.topology.routes import Routes
 from planner.topology.to_dict import machine_to_dict
 from planner.topology.wiring import compile_routes
-
-LARGEST_GPUS = 65_536
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -53,32 +52,8 @@ class Topology:
     source: str
 
     def __post_init__(self) -> None:
-        if not self.nodes:
-            raise BadInput(f"topology {self.name}: has no nodes")
-        if self.gpu_count > LARGEST_GPUS:
-            raise BadInput(
-                f"topology {self.name}: {self.gpu_count:,} GPUs are more than the {LARGEST_GPUS:,} "
-                "we plan for; take fewer nodes"
-            )
-        models: dict[str, GpuModel] = {}
-        for node in dict.fromkeys(self.nodes):
-            self._check_node(node, models)
+        check_machine(f"topology {self.name}", self.nodes, self.fabric)
         _ = self.routes  # a machine with unreachable GPUs is refused here, not at its first use
-
-    def _check_node(self, node: Node, models: dict[str, GpuModel]) -> None:
-        """Beside the other nodes, whose GPU models are in `models`."""
-        for model in node.gpus:
-            if models.setdefault(model.name, model) != model:
-                raise BadInput(
-                    f"topology {self.name}: the GPU model {model.name} appears with two sets of figures; "
-                    "name them apart"
-                )
-        span = self.fabric.nvlink_domain_nodes
-        if span > 1 and len(node.nvlink.islands) != 1:
-            raise BadInput(
-                f"topology {self.name}: an NVLink domain of {span} nodes "
-                "needs nodes with one NVLink switch island"
-            )
 
     @property
     def node_count(self) -> int:
@@ -169,13 +144,7 @@ class Topology:
 
         Leaf uplinks shrink with the NICs below them: the job's share.
         """
-        if not 1 <= nodes <= self.node_count:
-            raise BadInput(f"topology {self.name} has {self.node_count} nodes; cannot take {nodes} of them")
-        first: dict[Node, Node] = {}
-        for node in self.nodes[:nodes]:
-            if node not in first:
-                first[node] = node if gpus_per_node is None else node.first(gpus_per_node)
-        return replace(self, nodes=tuple(first[node] for node in self.nodes[:nodes]))
+        return replace(self, nodes=first_nodes(f"topology {self.name}", self.nodes, nodes, gpus_per_node))
 
     def ep_sizes(self) -> tuple[int, ...]:
         """How many GPUs a group can have: some of the first node's, or all of the first nodes'."""
@@ -189,32 +158,14 @@ class Topology:
         A node that lost all its GPUs is gone, and the nodes after it move up in the fabric: where several
         share a leaf or an NVLink domain, one of them may end up under the switch before.
         """
-        kept_by_node: list[Node] = []
-        for start, node in by_first_rank(self.nodes):
-            gone = [gpu for gpu in range(len(node.gpus)) if start + gpu in lost]
-            if len(gone) < len(node.gpus):
-                kept_by_node.append(node.without(gone) if gone else node)
-        if not kept_by_node:
-            raise BadInput(
-                f"topology {self.name}: all {self.gpu_count} GPUs are lost; nothing is left to serve"
-            )
-        return replace(self, nodes=tuple(kept_by_node))
+        return replace(self, nodes=nodes_left(f"topology {self.name}", self.nodes, lost))
 
     def with_speeds(self, speed_of: Mapping[int, float]) -> "Topology":
         """The same machine with these speeds for GPUs by rank; the others keep theirs.
 
         BadInput for a rank that there is not.
         """
-        absent = sorted(set(speed_of) - set(range(self.gpu_count)))
-        if absent:
-            there = f"its GPUs are 0 to {self.gpu_count - 1}"
-            raise BadInput(f"topology {self.name}: a speed is given for GPU {absent[0]}; {there}")
-        speeds = [float(speed_of.get(rank, speed)) for rank, speed in enumerate(self.speed_G)]
-        nodes = []
-        for start, node in by_first_rank(self.nodes):
-            own = tuple(speeds[start : start + len(node.gpus)])
-            nodes.append(replace(node, speeds=() if set(own) == {1.0} else own))
-        return replace(self, nodes=tuple(nodes))
+        return replace(self, nodes=nodes_at_speeds(f"topology {self.name}", self.nodes, speed_of))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `topology_from_dict` reads back to an equal value."""

@@ -10,7 +10,8 @@ import numpy as np
 from planner.base import BadInput, Rate, sum_rates, weakest
 from planner.topology.fabric import Fabric
 from planner.topology.host import Host
-from planner.topology.nodes import Node, by_first_rank
+from planner.topology.machine import by_first_rank
+from planner.topology.nodes import Node
 from planner.topology.resources import LinkEnds, Resources
 from planner.topology.routes import Routes
 

@@ -5,7 +5,8 @@ import re
 from planner.base import BadInput
 from probes.base.facts import PATHS, Notes
 from probes.importers.topo_columns import Columns
-from probes.importers.topo_text import LINK_WORDS, Row, Table, listed
+from probes.importers.topo_line import Row, Table
+from probes.importers.topo_text import LINK_WORDS, listed
 from probes.machine.nvlink_domains import links_of
 
 _WORD = re.compile(r"[A-Za-z]{2,16}\b")

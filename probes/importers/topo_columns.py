@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from probes.importers.topo_text import Row, Table
+from probes.importers.topo_line import Row, Table
 from probes.machine.nvlink_domains import links_of
 
 

@@ -13,8 +13,9 @@ from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.base.facts import GpuFact, HostFacts, NicFact, Notes, noted
 from probes.importers.topo_cells import Cells, cells_of
 from probes.importers.topo_columns import Columns, columns_of
+from probes.importers.topo_line import Table
 from probes.importers.topo_numa import numa_nodes
-from probes.importers.topo_text import Paste, Table, listed, looks_like_topo, read_paste
+from probes.importers.topo_text import Paste, listed, looks_like_topo, read_paste
 from probes.machine.nvlink_labels import domains_from_paths
 
 KIND = "topo-m"

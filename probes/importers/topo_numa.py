@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from probes.base.facts import Notes
-from probes.importers.topo_text import Row, Table, listed
+from probes.importers.topo_line import Row, Table
+from probes.importers.topo_text import listed
 
 _CPUS = re.compile(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?){0,256}")
 _NODES = re.compile(r"\d{1,3}(?:-\d{1,3})?(?:,\d{1,3}(?:-\d{1,3})?){0,64}")

@@ -16,7 +16,7 @@ from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
-from planner.engines.vllm import rules
+from planner.engines.vllm import redundant, rules
 from planner.engines.vllm.backend import WHEEL, transport
 from planner.engines.vllm.launch import STEP_INTERVAL, Launch, node_words
 from planner.engines.vllm.models import BALANCED
@@ -59,7 +59,7 @@ ELASTIC = Elastic(
     shrinks=True,
     request='POST /scale_elastic_ep {"new_data_parallel_size": GPUS}',
     resizes_by=("--enable-elastic-ep", "--elastic-ep-max-dp-size GPUS", "--data-parallel-backend ray"),
-    most_redundant=rules.MOST_REDUNDANT,
+    most_redundant=redundant.MOST_REDUNDANT,
     resizes_source=(
         "its wheel of 0.33.0: v1/engine/core_client.py:1921, v1/engine/utils.py:942-1062, "
         "config/parallel.py:974, read"
@@ -77,12 +77,12 @@ def reads_map(model: ModelSpec) -> bool:
 
 
 def plugin_serves(model: ModelSpec) -> bool:
-    return not rules.why_never_balanced(model)
+    return not redundant.why_never_balanced(model)
 
 
 def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
     del gpus
-    return rules.map_limits(model, slots)
+    return redundant.map_limits(model, slots)
 
 
 def judge(problem: Problem, version: str | None = None, role: str = MIXED) -> Verdict:

@@ -12,16 +12,15 @@ from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Finding
 from planner.engines.vllm import launch as words
 from planner.engines.vllm.attention import attention_limits
 from planner.engines.vllm.backend import GATHER, LOW_LATENCY, NORMAL, WHEEL
-from planner.engines.vllm.kernels import NEITHER, SM90, SM100, kernels_of
+from planner.engines.vllm.kernels import SM90, SM100
 from planner.engines.vllm.launch import MOST_BUFFER_BYTES, Launch
-from planner.engines.vllm.models import BALANCED, NOT_SERVED
-from planner.model import ModelSpec
+from planner.engines.vllm.models import NOT_SERVED
+from planner.engines.vllm.redundant import map_limits, without_balancer
 from planner.problem import Violation
 from planner.topology import gpu_names
 
 NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
 Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
-MOST_REDUNDANT = 1023
 _METHOD = "model_executor/layers/fused_moe/routed_experts.py:186, run"
 _MODES = {
     LOW_LATENCY: "every step goes through a buffer for as many tokens a rank as it may have",
@@ -34,31 +33,6 @@ def findings(launch: Launch) -> list[Said]:
     said = [*_refusals(launch), *_redundant(launch), *_all_to_all(launch), *_balancer(launch)]
     said += [*_sizes(launch), *_machine(launch), *_host(launch), *_role(launch)]
     return sorted(said, key=lambda one: not one[0].refused)
-
-
-def map_limits(model: ModelSpec, slots: int) -> list[Violation]:
-    """What the redundant experts of a map break, whatever the phase and the machine."""
-    found, redundant = [], slots - model.experts
-    if redundant > MOST_REDUNDANT:
-        text = f"vLLM takes up to {MOST_REDUNDANT} redundant experts, not {redundant}"
-        found.append(Violation("redundant", text))
-    if redundant and why_never_balanced(model):
-        found.append(Violation("redundant", _without_balancer(why_never_balanced(model))))
-    return found
-
-
-def why_never_balanced(model: ModelSpec) -> str:
-    """Why vLLM moves no experts of this model, whatever the phase and the machine; empty where it may."""
-    kernels = kernels_of(model)
-    if model.architecture not in BALANCED:
-        return f"has no expert balancer for {model.architecture}"
-    if kernels is not None and kernels.balanced == NEITHER:
-        return f"has no expert balancer for {kernels.name}"
-    return ""
-
-
-def _without_balancer(why: str) -> str:
-    return f"{WHEEL} {why}, and redundant experts only with it; use --redundant 0"
 
 
 def _refusals(launch: Launch) -> Iterator[Said]:
@@ -99,7 +73,7 @@ def _redundant(launch: Launch) -> Iterator[Said]:
     problem, backend = launch.problem, launch.backend
     limits = map_limits(problem.model, problem.slots)
     if problem.redundant and not limits and backend.unbalanced and not backend.unknown:
-        limits = [Violation("redundant", _without_balancer(backend.unbalanced))]
+        limits = [Violation("redundant", without_balancer(backend.unbalanced))]
     for limit in limits:
         text = limit.text
         if -problem.model.experts % problem.gpus and backend.unbalanced:

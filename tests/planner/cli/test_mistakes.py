@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from planner.cli import main
-from planner.cli.mistaken import what_is
+from planner.cli.what_it_is import what_is
 
 PASTE = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n"
 CONFIG = {

@@ -9,7 +9,7 @@ import pytest
 
 from planner.base import BadInput
 from planner.plan import disagreements, plan_from_dict, plan_to_dict, read_plan, write_plan
-from planner.plan.file import integers
+from planner.plan.from_dict import integers
 from planner.planning import PlanRequest, answer
 from planner.problem import violations
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.placement import Placement
 from planner.plan import aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.moves import replayed
-from planner.plan.to_dict import moves_to_dict
+from planner.plan.moves_to_dict import moves_to_dict
 from planner.plan.transfers import Transfers, transfers
 from planner.plan.waves import waves
 from planner.problem import Problem

@@ -7,7 +7,7 @@ from planner.model import find_model
 from planner.planning import PlanRequest, Ranked, Sweep, SweepRow
 from planner.planning.sweeping.ranking import ranked
 from planner.report.sweep_answer import answer_lines
-from tests.planner.planning.test_sweep_ranking import row
+from tests.planner.planning.sweeping.test_ranking import row
 
 
 def first(*rows: SweepRow, tpot: float | None = None) -> str:

@@ -10,7 +10,7 @@ from planner.base import BadInput
 from planner.cli import main
 from planner.maps.convert import convert_rows
 from planner.model import find_model
-from planner.planning.current import parse_moves, read_running
+from planner.planning.replanning.current import parse_moves, read_running
 
 SMALL = ("--model", "mixtral", "--topology", "hgx-h100:2x2", "--context", "256", "--method", "greedy")
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.planning.fabric_causes import causes
-from planner.planning.fabric_signs import Cause, Signs
-from planner.planning.machine_cost import Fault, MachineCost, Mended
-from planner.planning.node_faults import own_nics
+from planner.planning.diagnosis.causes import causes
+from planner.planning.diagnosis.cost import Fault, MachineCost, Mended
+from planner.planning.diagnosis.nodes import own_nics
+from planner.planning.diagnosis.signs import Cause, Signs
 from planner.topology import (
     ABOVE,
     AllToAll,

@@ -12,9 +12,9 @@ from planner.engines import check_resize, elastic_of, find_engine
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.plan import Resize, after_losing, grown, moves_L, shrunk
-from planner.planning.current import Running, parse_moves, read_running
 from planner.planning.lookup import find_topology
 from planner.planning.machine import Machine, same_ranks
+from planner.planning.replanning.current import Running, parse_moves, read_running
 from planner.planning.request import PlanRequest
 from planner.solvers import CurrentPlacement
 

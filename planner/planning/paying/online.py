@@ -20,8 +20,8 @@ from planner.cost import Cost, cost
 from planner.engines import OnlineBalancer, balanced
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.planning.pays.rearranging import Rearrangement, mean_of, rearrangement
-from planner.planning.pays.series import Series
+from planner.planning.paying.rearranging import Rearrangement, mean_of, rearrangement
+from planner.planning.paying.series import Series
 from planner.problem import Problem
 
 PLAYED = 3  # rearrangements in one window; the others in it are like the last of these

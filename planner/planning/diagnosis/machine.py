@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from planner.base import human_seconds
 from planner.model import ModelSpec
-from planner.planning.fabric_faults import fabric_faults
-from planner.planning.fabric_verdict import FabricVerdict, as_measured, compared, judge_fabric
-from planner.planning.machine_cost import Fault, MachineCost
-from planner.planning.node_faults import nodes_differ, outside_nvlink, reported, shared_nics, slow_pcie
+from planner.planning.diagnosis.cost import Fault, MachineCost
+from planner.planning.diagnosis.fabric import FabricVerdict, as_measured, compared, judge_fabric
+from planner.planning.diagnosis.nodes import nodes_differ, outside_nvlink, reported, shared_nics, slow_pcie
+from planner.planning.diagnosis.sentences import fabric_faults
 from planner.problem import Workload
 from planner.topology import AllToAll, Topology
 

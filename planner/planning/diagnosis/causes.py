@@ -3,8 +3,8 @@
 A cause is a guess until its test was run: it is put as a question.
 """
 
-from planner.planning.fabric_signs import ALL_TO_ALL, HALF, NO_RDMA_SHARE, Cause, Ranked, Signs
-from planner.planning.nic_causes import RDMA, nic_causes
+from planner.planning.diagnosis.nic_causes import RDMA, nic_causes
+from planner.planning.diagnosis.signs import ALL_TO_ALL, HALF, NO_RDMA_SHARE, Cause, Ranked, Signs
 from planner.topology import ABOVE, REACHED
 
 MOST_CAUSES = 3

@@ -8,10 +8,10 @@ import numpy as np
 from planner.cost import Cost, cost, ledger, perfect_balance
 from planner.engines import OnlineBalancer, default_placement
 from planner.placement import Placement
-from planner.planning.pays.batch import Batch, fitting
-from planner.planning.pays.online import Piece, once, play
-from planner.planning.pays.rearranging import Rearrangement
-from planner.planning.pays.series import Series
+from planner.planning.paying.batch import Batch, fitting
+from planner.planning.paying.online import Piece, once, play
+from planner.planning.paying.rearranging import Rearrangement
+from planner.planning.paying.series import Series
 from planner.problem import Problem
 from planner.solvers import Search, find_placement
 

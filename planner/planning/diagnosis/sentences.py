@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from planner.base import human_bandwidth
-from planner.planning.fabric_verdict import GOOD_ENOUGH, FabricVerdict, Reading
-from planner.planning.machine_cost import Fault
+from planner.planning.diagnosis.cost import Fault
+from planner.planning.diagnosis.fabric import GOOD_ENOUGH, FabricVerdict, Reading
 from planner.topology import ABOVE, Topology, unstated
 
 

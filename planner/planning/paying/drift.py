@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 
 from planner.cost import Floats, cost
-from planner.planning.pays.clock import step_seconds
-from planner.planning.pays.series import Series
+from planner.planning.paying.clock import step_seconds
+from planner.planning.paying.series import Series
 from planner.problem import Problem
 from planner.solvers import find_method, in_expectation
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import mode
 
 from planner.base import human_bandwidth
-from planner.planning.machine_cost import Fault, MachineCost
+from planner.planning.diagnosis.cost import Fault, MachineCost
 from planner.topology import Nic, Node, Topology
 
 

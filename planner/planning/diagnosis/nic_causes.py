@@ -1,6 +1,6 @@
 """Why NICs may carry less than is stated: RDMA, uplinks, rails, ports, slots. The lowest is likeliest."""
 
-from planner.planning.fabric_signs import (
+from planner.planning.diagnosis.signs import (
     ALL_TO_ALL,
     HALF,
     NO_RDMA_SHARE,

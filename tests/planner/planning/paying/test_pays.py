@@ -13,13 +13,13 @@ from planner.cost import cost, ledger
 from planner.engines import REARRANGED_BYTES_PER_S, OnlineBalancer, balanced, default_placement
 from planner.load import LoadProfile
 from planner.placement import Placement
-from planner.planning.pays import alternatives
-from planner.planning.pays.alternatives import Question
-from planner.planning.pays.batch import fitting
-from planner.planning.pays.drift import Drift, drift_of
-from planner.planning.pays.online import _stretches, once, play, seen_LE
-from planner.planning.pays.rearranging import rearrangement
-from planner.planning.pays.series import Series, series_of
+from planner.planning.paying import alternatives
+from planner.planning.paying.alternatives import Question
+from planner.planning.paying.batch import fitting
+from planner.planning.paying.drift import Drift, drift_of
+from planner.planning.paying.online import _stretches, once, play, seen_LE
+from planner.planning.paying.rearranging import rearrangement
+from planner.planning.paying.series import Series, series_of
 from planner.problem import Problem, Workload
 from planner.solvers import Search
 from tests.planner.machines import two_by_two

@@ -1,1 +1,0 @@
-"""Does it pay? Default, permutation, static plan, online and perfect balancing, side by side."""
