@@ -154,6 +154,4 @@ def _plan_report(value: dict[str, Any], path: str | Path, asked: Asked) -> MapRe
         "slots": placement.slots,
         "EP size": problem.gpus,
     }
-    found = exposure(problem, placement)
-    kind, notes = f"plan ({SCHEMA})", (*notes, *found.sentences)
-    return MapReport(kind, tuple(broken), (), facts, notes, found)
+    return MapReport(f"plan ({SCHEMA})", tuple(broken), (), facts, notes, exposure(problem, placement))

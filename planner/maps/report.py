@@ -42,7 +42,8 @@ class MapReport:
         lines = [f"{self.kind}: {facts}", *(f"bad: {line}" for line in self.problems[:SHOWN_PROBLEMS])]
         if count > SHOWN_PROBLEMS:
             lines.append(f"bad: and {count - SHOWN_PROBLEMS} more")
-        lines += [f"note: {line}" for line in self.notes]
+        exposed = self.exposure.sentences if self.exposure else ()
+        lines += [f"note: {line}" for line in (*self.notes, *exposed)]
         lines += [f"not checked: {line}" for line in self.unchecked]
         return "\n".join([*lines, "ok" if self.ok else f"{count} problem{'s' if count > 1 else ''}"])
 

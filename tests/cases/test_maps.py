@@ -53,7 +53,9 @@ def test_c24_an_engine_that_would_ignore_the_map_gets_nothing(
     No map that the launch or a person could take for served.
     """
     redundant, out = 4 if name == "mixtral" else 0, tmp_path / "out"
-    plan = solved(tmp_path / "plan.json", f"--model {name} {FOUR_GPUS} --redundant {redundant}")
+    plan = solved(
+        tmp_path / "plan.json", f"--model {name} {FOUR_GPUS} --redundant {redundant} --context 1024"
+    )
     assert said in refusal(f"emit {plan} --engine {engine} -o {out}")
     assert not out.exists()
     emitted = told(f"emit {plan} --engine {engine} --flags-only -o {out}")
@@ -68,7 +70,7 @@ def test_c24_vllm_gets_its_flags_and_is_said_not_to_read_a_map(tmp_path: Path) -
 
     And the word that the placement is not used. The plugin carries it.
     """
-    plan = solved(tmp_path / "plan.json", f"--model mixtral {FOUR_GPUS} --redundant 4")
+    plan = solved(tmp_path / "plan.json", f"--model mixtral {FOUR_GPUS} --redundant 4 --context 1024")
     emitted = told(f"emit {plan} --engine vllm -o {tmp_path}/out")
     said = "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
     assert emitted["notes"][0].startswith(said)

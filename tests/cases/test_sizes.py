@@ -13,19 +13,19 @@ from tests.planner.engines.examples import machine
 @pytest.mark.parametrize(
     ("experts", "machines", "redundant", "sizes"),
     [
-        (256, "1x3", "2, 5, 8", "1, 2, 4, 8, 16, 32, 64, 128, 256"),
-        (160, "3x4", "8, 20, 32", "1, 2, 4, 5, 8, 10, 16, 20"),
-        (384, "9x4", "12, 48, 84", "1, 2, 3, 4, 6, 8, 12, 16, 24, 32"),
-        (128, "3x8", "16, 40, 64", "1, 2, 4, 8, 16, 32, 64, 128"),
+        (256, "1x3", "2, 5 or 8", "1 or 2"),
+        (160, "3x4", "8, 20 or 32", "1, 2, 4 or 8"),
+        (384, "9x4", "12, 48 or 84", "1, 2, 3, 4, 8, 12, 16, 24 or 32"),
+        (128, "3x8", "16, 40 or 64", "1, 2, 4, 8 or 16"),
     ],
 )
 def test_c06_slots_that_do_not_divide(
     experts: int, machines: str, redundant: str, sizes: str, model: Made
 ) -> None:
-    """The broken rule, the nearest amounts of redundancy and the EP sizes that would do."""
+    """The broken rule, the nearest amounts of redundancy and the EP sizes that the machine can do."""
     line = refusal(f"solve --model {model(experts)} --topology hgx-h100:{machines} --redundant 0")
     assert "slots do not divide over" in line
-    assert f"use --redundant {redundant} or --ep {sizes}" in line
+    assert f"use --redundant {redundant}, or --ep {sizes}" in line
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_c17_replicas_are_priced_in_memory(tmp_path: Path) -> None:
     assert memory["slot_bytes"] == memory["replica_bytes"] == 59 * memory["expert_bytes"]
     assert 58 * weights == 2_554_331_136
     shown = r"memory a GPU: 41\.\d+ GB expert weights, 2\.6\d* GB replicas, "
-    assert re.search(shown, run(solve).stdout)
+    assert re.search(shown, run(f"{solve} --details").stdout)
     assert "120.0 GB needed (the floor)" in refusal(f"{solve} --kv-floor '120 GB'")
 
 

@@ -51,5 +51,5 @@ def test_a_weight_format_is_no_shape() -> None:
 
 def test_an_unknown_model_is_refused() -> None:
     """With the names like it."""
-    with pytest.raises(BadInput, match="nearest are 'mixtral'"):
+    with pytest.raises(BadInput, match="Nearest names are 'mixtral'"):
         said("mixtrall")
