@@ -6,6 +6,7 @@ Source: NVIDIA's list of CUDA GPUs.
 from planner.topology import Topology, chip_of, gpu_names
 
 Capability = tuple[int, int]
+SM90, SM100 = 9, 10  # majors: the generations whose kernels were looked at
 CAPABILITIES: dict[str, Capability] = {
     "V100": (7, 0),
     "T4": (7, 5),
@@ -31,3 +32,14 @@ def capability(topology: Topology) -> Capability | None:
     """That of every GPU here; None where one is not known, or they differ."""
     found = {capability_of(name) for name in gpu_names(topology)}
     return found.pop() if len(found) == 1 else None
+
+
+def generation(topology: Topology) -> int:
+    """The major of the compute capability; SM90's where it is not known."""
+    found = capability(topology)
+    return SM90 if found is None else found[0]
+
+
+def nearest_generation(topology: Topology) -> int:
+    """The generation whose rules are taken: one of those that were looked at."""
+    return SM100 if generation(topology) == SM100 else SM90

@@ -6,12 +6,11 @@ from planner.engines.common import attention, deepep, script
 from planner.engines.common.command import Endpoint, node_command
 from planner.engines.common.interface import Emission
 from planner.engines.common.releases import Release, find_release
-from planner.engines.common.verdict import DECODE, MIXED, Finding, Verdict, check_role
+from planner.engines.common.verdict import DECODE, MIXED, WARNING, Finding, Verdict, check_role
 from planner.problem import Problem, Violation
 
 ROLES = (MIXED,)
 DEVICES = {"hygon": "DCUs"}  # what accelerators are called that are no GPUs
-WARNING = "WARNING: "
 DEEPEP = NORMAL_MODE, PEERS = ("deepep-nvlink", "deepep-peers")  # rules of DeepEP's that are warned of
 
 

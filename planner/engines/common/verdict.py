@@ -24,6 +24,14 @@ class Finding:
     refused: bool = False
 
 
+NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
+Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
+
+
+def refused(rule: str, text: str, source: str) -> Said:
+    return Finding(rule, text, source, refused=True), None
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the judge says of one engine, release, question and role."""

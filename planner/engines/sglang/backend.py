@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability
-from planner.engines.sglang.kernels import NOT_GATED, NOT_GATED_SOURCE, SM90, SM100, Flags, kernels_of
+from planner.engines.common.capability import SM90, SM100, generation, nearest_generation
+from planner.engines.sglang.kernels import NOT_GATED, NOT_GATED_SOURCE, Flags, kernels_of
 from planner.engines.sglang.models import NO_DEEPEP, OWN_RUNNER
 from planner.model import ModelSpec
 from planner.topology import Topology
@@ -41,17 +41,6 @@ def backend_of(phase: str, topology: Topology, model: ModelSpec) -> Backend:
         return Backend(kernels.deep[major], f"{WHEEL}: {kernels.source}")
     runner = () if model.architecture in OWN_RUNNER else kernels.gather[nearest_generation(topology)]
     return Backend(runner, f"{WHEEL}: {source}", why)
-
-
-def generation(topology: Topology) -> int:
-    """The major of the compute capability; SM90's where it is not known."""
-    found = capability(topology)
-    return SM90 if found is None else found[0]
-
-
-def nearest_generation(topology: Topology) -> int:
-    """The generation whose rules are taken: one of those that were looked at."""
-    return SM100 if generation(topology) == SM100 else SM90
 
 
 def _why_not(phase: str, topology: Topology, model: ModelSpec) -> tuple[str, str]:

@@ -7,10 +7,10 @@ to the kernel, on a CPU that says it is SM90 or SM100; no kernel ran.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.engines.common.capability import SM90, SM100
 from planner.model import ModelSpec
 
 Flags = tuple[str, ...]
-SM90, SM100 = 9, 10  # majors of the compute capability; the generations that were looked at
 
 
 def _runner(name: str, *more: str) -> Flags:

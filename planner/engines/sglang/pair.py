@@ -4,7 +4,7 @@ sglang-router 0.3.2; its flags were parsed by its own parser.
 """
 
 from planner.base import BadInput
-from planner.engines.sglang.backend import generation
+from planner.engines.common.capability import generation
 from planner.engines.sglang.launch import BOOTSTRAP_PORT
 from planner.engines.sglang.models import SPARSE_ATTENTION
 from planner.problem import Problem

@@ -9,7 +9,7 @@ from planner.engines.common import attention
 from planner.engines.common.capability import capability
 from planner.engines.common.layout import gpus_per_node, uneven_nodes
 from planner.engines.common.sizes import NORMAL
-from planner.engines.common.verdict import DECODE, MIXED, Finding
+from planner.engines.common.verdict import DECODE, MIXED, NOTE, WARNING, Finding, Said, refused
 from planner.engines.sglang import launch as words
 from planner.engines.sglang.backend import WHEEL
 from planner.engines.sglang.launch import Launch
@@ -20,7 +20,7 @@ from planner.engines.sglang.models import (
     SPLIT_OVER_ALL,
     WITHOUT_REDUNDANCY,
 )
-from planner.engines.sglang.steps import NOTE, WARNING, Said, refused, steps
+from planner.engines.sglang.steps import steps
 from planner.model import ModelSpec
 from planner.problem import Violation
 from planner.topology import gpu_names

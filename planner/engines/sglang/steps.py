@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability
+from planner.engines.common.capability import SM90, SM100, capability
 from planner.engines.common.sizes import AUTO, LOW_LATENCY, MOST_BUFFER, NORMAL
-from planner.engines.common.verdict import DECODE, Finding
+from planner.engines.common.verdict import DECODE, NOTE, WARNING, Finding, Said, refused
 from planner.engines.sglang import launch as words
 from planner.engines.sglang.backend import GATHER as NO_ALL_TO_ALL
 from planner.engines.sglang.backend import WHEEL
-from planner.engines.sglang.kernels import SM90, SM100
 from planner.engines.sglang.launch import Launch
 from planner.engines.sglang.models import page_tokens
 from planner.topology import gpu_names
 
-NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
-Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
 _MODES = {
     LOW_LATENCY: "every batch goes through the low-latency buffer",
     NORMAL: "every batch goes through normal mode, which has no limit on tokens and no decode graphs",
@@ -26,10 +23,6 @@ _MODES = {
 def steps(launch: Launch) -> list[Said]:
     """What bears on the steps of a server that reads a map."""
     return [*_kernels(launch), *_sizes(launch), *_memory(launch), *_machine(launch)]
-
-
-def refused(rule: str, text: str, source: str) -> Said:
-    return Finding(rule, text, source, refused=True), None
 
 
 def _kernels(launch: Launch) -> Iterator[Said]:

@@ -8,7 +8,7 @@ from planner.engines.common import attention
 from planner.engines.common.capability import capability
 from planner.engines.common.command import Endpoint
 from planner.engines.common.layout import uneven_nodes
-from planner.engines.common.verdict import DECODE, MIXED, Finding
+from planner.engines.common.verdict import DECODE, MIXED, NOTE, WARNING, Finding, Said, refused
 from planner.engines.trtllm import alltoall
 from planner.engines.trtllm import launch as words
 from planner.engines.trtllm.launch import Launch
@@ -17,8 +17,6 @@ from planner.model import ModelSpec
 from planner.problem import Violation
 from planner.topology import gpu_names
 
-NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
-Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
 MOST_EXPERTS, MOST_SLOTS = 1024, 2**15  # the routing kernel's table, and its int16 slot ids
 OLDEST_GPU = (8, 0)
 HOPPER, BLACKWELL = 9, 10
@@ -55,19 +53,19 @@ def map_limits(model: ModelSpec, slots: int, gpus: int) -> list[Violation]:
 def _refusals(launch: Launch) -> Iterator[Said]:
     problem, release = launch.problem, launch.release
     for limit in uneven_nodes(problem.topology, "TensorRT-LLM takes rank // gpus_per_node for the node"):
-        yield _refused(limit.rule, limit.text, "mapping.py, read")
+        yield refused(limit.rule, limit.text, "mapping.py, read")
     if problem.topology.node_count > 1 and any(node.devices for node in problem.topology.nodes):
         text = "TensorRT-LLM's ranks of several hosts take each host's first GPUs: take whole nodes, or one"
-        yield _refused("devices", text, "mapping.py, rank % gpus_per_node, read")
+        yield refused("devices", text, "mapping.py, rank % gpus_per_node, read")
     for limit in map_limits(problem.model, problem.slots, problem.gpus):
-        yield _refused(limit.rule, limit.text, "moeLoadBalanceKernels.cu, read")
+        yield refused(limit.rule, limit.text, "moeLoadBalanceKernels.cu, read")
     whole = "TensorRT-LLM's attention is data parallel over all ranks or none, and a map wants all"
     for limit in attention.one_gpu(TITLE, problem, whole):
-        yield _refused(limit.rule, limit.text, "llm_args.py, enable_attention_dp; interface.py, read")
+        yield refused(limit.rule, limit.text, "llm_args.py, enable_attention_dp; interface.py, read")
     yield from _gpu(launch)
     if launch.role != MIXED and PAIR not in release.flags:
         text = f"the options of a pair are not known of {TITLE} {release.version}: use 1.2.1, or no --role"
-        yield _refused("role", text, "llm_args.py, CacheTransceiverConfig, read")
+        yield refused("role", text, "llm_args.py, CacheTransceiverConfig, read")
 
 
 def _gpu(launch: Launch) -> Iterator[Said]:
@@ -76,17 +74,17 @@ def _gpu(launch: Launch) -> Iterator[Said]:
         return
     chip = f"{name} is SM{found[0]}{found[1]}"
     if found < OLDEST_GPU:
-        yield _refused("gpu", f"TensorRT-LLM needs SM80 or newer; {chip}", "its support matrix, read")
+        yield refused("gpu", f"TensorRT-LLM needs SM80 or newer; {chip}", "its support matrix, read")
     if not launch.with_map:
         return
     dtype, release = launch.problem.model.weight_dtype, launch.release
     source = "fused_moe_wide_ep.py, _get_quant_method; #17119; read"
     if found[0] not in KERNELS.get(dtype, (found[0],)):
         text = f"the WIDEEP backend has {dtype} kernels for {_NAMES[dtype]} alone; {chip}"
-        yield _refused("weights", text, source)
+        yield refused("weights", text, source)
     elif dtype == "fp8" and found[0] == BLACKWELL and BLACKWELL_FP8 not in release.flags:
         text = f"the WIDEEP backend of {release.version} is not known to have fp8 kernels for {name}"
-        yield _refused("weights", f"{text}: use 1.2.1", source)
+        yield refused("weights", f"{text}: use 1.2.1", source)
 
 
 def _host() -> Iterator[Said]:
@@ -161,7 +159,3 @@ def _spelled(options: Mapping[str, Any]) -> Iterator[str]:
             yield from _spelled({f"{key}.{name}": held for name, held in value.items()})
         else:
             yield f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-
-
-def _refused(rule: str, text: str, source: str) -> Said:
-    return Finding(rule, text, source, refused=True), None

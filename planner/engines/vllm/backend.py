@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability
-from planner.engines.vllm.kernels import SM90, SM100, Flags, kernels_of
+from planner.engines.common.capability import SM90, SM100, generation, nearest_generation
+from planner.engines.vllm.kernels import Flags, kernels_of
 from planner.engines.vllm.models import BALANCED
 from planner.model import ModelSpec
 from planner.topology import Topology
@@ -60,17 +60,6 @@ def transport(phase: str, topology: Topology, model: ModelSpec | None = None) ->
     """As the launch moves tokens; without a model, where nothing but the machine decides."""
     why = (_why_not_here(phase, topology) if model is None else backend_of(phase, topology, model).why) != ""
     return "allgather" if why else deepep.transport(phase, topology)
-
-
-def generation(topology: Topology) -> int:
-    """The major of the compute capability; SM90's where it is not known."""
-    found = capability(topology)
-    return SM90 if found is None else found[0]
-
-
-def nearest_generation(topology: Topology) -> int:
-    """The generation whose rules are taken: one of those that were looked at."""
-    return SM100 if generation(topology) == SM100 else SM90
 
 
 def _why_not(phase: str, topology: Topology, model: ModelSpec) -> tuple[str, str]:

@@ -6,11 +6,11 @@ asking the layer's method for `supports_eplb`; no kernel ran.
 
 from dataclasses import dataclass
 
+from planner.engines.common.capability import SM90, SM100
 from planner.model import ModelSpec
 
 Flags = tuple[str, ...]
 Majors = frozenset[int]
-SM90, SM100 = 9, 10  # majors of the compute capability; the generations that were looked at
 BOTH, NEITHER, NEWER = frozenset({SM90, SM100}), frozenset[int](), frozenset({SM100})
 
 

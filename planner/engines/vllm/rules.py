@@ -7,20 +7,17 @@ from collections.abc import Iterator
 
 from planner.cost import low_latency_bytes, low_latency_width
 from planner.engines.common import deepep
-from planner.engines.common.capability import capability
-from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Finding
+from planner.engines.common.capability import SM90, SM100, capability
+from planner.engines.common.verdict import DECODE, MIXED, NOTE, PREFILL, WARNING, Finding, Said, refused
 from planner.engines.vllm import launch as words
 from planner.engines.vllm.attention import attention_limits
 from planner.engines.vllm.backend import GATHER, LOW_LATENCY, NORMAL, WHEEL
-from planner.engines.vllm.kernels import SM90, SM100
 from planner.engines.vllm.launch import MOST_BUFFER_BYTES, Launch
 from planner.engines.vllm.models import NOT_SERVED
 from planner.engines.vllm.redundant import map_limits, without_balancer
 from planner.problem import Violation
 from planner.topology import gpu_names
 
-NOTE, WARNING = "", "WARNING: "  # how a finding is said where a launch is written
-Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be seen
 _METHOD = "model_executor/layers/fused_moe/routed_experts.py:186, run"
 _MODES = {
     LOW_LATENCY: "every step goes through a buffer for as many tokens a rank as it may have",
@@ -39,18 +36,18 @@ def _refusals(launch: Launch) -> Iterator[Said]:
     model, backend = launch.problem.model, launch.backend
     if model.architecture in NOT_SERVED:
         why, source = NOT_SERVED[model.architecture]
-        yield _refused(
+        yield refused(
             "model", f"{WHEEL} does not serve {model.architecture} by expert parallelism: {why}", source
         )
     if backend.unknown:
         text = f"{backend.why}; plan and serve a release in bf16, fp8, int4, mxfp4 or nvfp4 that is known"
-        yield _refused("weights", text, backend.source)
+        yield refused("weights", text, backend.source)
     for limit in attention_limits(launch.problem):
-        yield _refused(limit.rule, limit.text, "config/parallel.py:768, config/model.py:1557, read")
+        yield refused(limit.rule, limit.text, "config/parallel.py:768, config/model.py:1557, read")
     if launch.buffer_bytes > MOST_BUFFER_BYTES:
         buffer = f"{launch.buffer_bytes / 2**30:.1f} GiB for {launch.tokens} tokens a rank"
         text = f"DeepEP's low-latency buffer must stay below 32 GiB, and takes {buffer}: {_fewer(launch)}"
-        yield _refused("deepep-buffer", text, f"{deepep.UPSTREAM.name}, csrc/legacy/buffer.hpp:112, read")
+        yield refused("deepep-buffer", text, f"{deepep.UPSTREAM.name}, csrc/legacy/buffer.hpp:112, read")
 
 
 def _fewer(launch: Launch) -> str:
@@ -78,7 +75,7 @@ def _redundant(launch: Launch) -> Iterator[Said]:
         text = limit.text
         if -problem.model.experts % problem.gpus and backend.unbalanced:
             text += f", on a number of GPUs that divides {problem.model.experts}"
-        yield _refused(limit.rule, text, f"{_METHOD}; config/parallel.py:587, run")
+        yield refused(limit.rule, text, f"{_METHOD}; config/parallel.py:587, run")
 
 
 def _all_to_all(launch: Launch) -> Iterator[Said]:
@@ -162,7 +159,3 @@ def _role(launch: Launch) -> Iterator[Said]:
         slow = ", without CUDA graphs" if launch.backend.name == NORMAL else ""
         text = f"planned for {PREFILL} in steps of {tokens}; requests decode by the same placement{slow}"
     yield Finding("role", text, "the plan"), NOTE
-
-
-def _refused(rule: str, text: str, source: str) -> Said:
-    return Finding(rule, text, source, refused=True), None

@@ -18,7 +18,6 @@ from planner.planning.paying.alternatives import (
 )
 from planner.planning.paying.balancer import Rebalancing, asked_balancer
 from planner.planning.paying.batch import fitting
-from planner.planning.paying.clock import step_seconds
 from planner.planning.paying.drift import drift_of
 from planner.planning.paying.notes import batch_notes, series_notes
 from planner.planning.paying.series import series_of
@@ -75,7 +74,7 @@ def _made(question: Question, progress: Progress | None) -> list[Alternative]:
 def _row(question: Question, found: Alternative) -> Row:
     batch = found.batch
     problem = batch.problem
-    step = found.mean(lambda cost: step_seconds(problem, cost, question.engine))
+    step = found.mean(lambda cost: whole_step(problem, cost, question.engine).total_seconds)
     tokens = problem.workload.tokens_per_rank * problem.gpus
     fewest = (problem.model.experts + question.least) // problem.gpus
     return Row(

@@ -8,8 +8,7 @@ from math import inf
 
 import numpy as np
 
-from planner.cost import Floats, cost
-from planner.planning.paying.clock import step_seconds
+from planner.cost import Floats, cost, whole_step
 from planner.planning.paying.series import Series
 from planner.problem import Problem
 from planner.solvers import find_method, in_expectation
@@ -56,7 +55,7 @@ def drift_of(problem: Problem, series: Series, engine: str | None = None) -> Dri
         placement = find_method("refine")(replace(searched, load=load), seed=0)
         for judged in range(fitted, count):
             found = cost(searched, placement, series.loads[judged])
-            seconds_WW[fitted, judged] = step_seconds(problem, found, engine)
+            seconds_WW[fitted, judged] = whole_step(problem, found, engine).total_seconds
             balance_WW[fitted, judged] = found.max_over_mean
     return Drift(_by_lag(balance_WW), _by_lag(seconds_WW), float(series.steps_W.mean()))
 
