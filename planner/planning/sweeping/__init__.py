@@ -39,6 +39,17 @@ class Sweep:
         firsts = {phase: rows[0] for phase, rows in self.phases.items() if rows}
         return {phase: one.row for phase, one in firsts.items() if one.standing == Standing.MEETS}
 
+    @property
+    def to_plan(self) -> Row | None:
+        """The first row to run that has experts to place, of the first phase with one."""
+        firsts = (
+            one.row
+            for rows in self.phases.values()
+            for one in rows
+            if one.standing == Standing.MEETS and not one.row.point.sliced
+        )
+        return next(firsts, None)
+
     def fits(self, phase: str) -> bool:
         return any(one.standing != Standing.DOES_NOT_FIT for one in self.phases[phase])
 
@@ -71,10 +82,14 @@ def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
     return Sweep(asked.base, model, load, held_out, phases, asked.tpot_seconds, told)
 
 
-def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan:
-    """The plan of the first answer, as `solve` makes it for one of its groups."""
-    row = next(iter(found.answers.values()))
-    assert row.figures is not None  # an answer fits
+def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan | None:
+    """The plan of the first row with experts to place, as `solve` makes it for one of its groups; None where
+    there is none.
+    """
+    row = found.to_plan
+    if row is None:
+        return None
+    assert row.figures is not None  # a row to run fits
     machines = {machine_name(text): text for text in asked.topologies}
     request = replace(
         question(asked.base, row.point, find_topology(machines[row.point.machine])[0]),
