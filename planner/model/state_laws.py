@@ -15,7 +15,7 @@ CONV_BYTES = 2  # of an input that a state's convolution looks back on, bf16
 
 
 def delta_weights(layer: "Attention", hidden: int, gpus: int) -> int:
-    """Gated DeltaNet: keys and queries of `kv_heads`; values, gate and output of `heads`; two gates a head."""
+    """Gated DeltaNet: keys and queries of `kv_heads`, the rest of `heads`; two gates a head."""
     heads, kv_heads = share(layer.heads, gpus), share(layer.kv_heads, gpus)
     values, mixed = heads * layer.value_dim, 2 * kv_heads * layer.key_dim + heads * layer.value_dim
     return hidden * (mixed + 2 * values + 2 * heads) + mixed * layer.conv
