@@ -11,7 +11,7 @@ from planner.base import write_atomic
 from planner.bench.whole_data import calibrated
 from planner.bench.whole_law import SPLIT
 from planner.bench.whole_rows import read_rows, rows_folder
-from planner.bench.whole_terms import measured
+from planner.bench.whole_terms import measured, possible
 
 FILE = Path(__file__).resolve().parent.parent / "planner/data/whole_step.yaml"
 SAID = """\
@@ -26,10 +26,10 @@ def main() -> None:
     folder = rows_folder()
     if folder is None:
         sys.exit("aiconfigurator-core is not installed: pip install 'moeplan[aiconfigurator]'")
-    rows = [measured(row) for row in read_rows(folder)]
+    rows, sliced = ([measured(row) for row in read_rows(folder, sliced=kind)] for kind in (False, True))
     today = datetime.now(tz=timezone.utc).date().isoformat()
     source = f"measured steps of aiconfigurator-core {version('aiconfigurator-core')}, {SPLIT}; {today}"
-    content = {"source": source, **calibrated(rows)}
+    content = {"source": source, **calibrated(rows, possible(sliced))}
     write_atomic(FILE, SAID + yaml.safe_dump(content, sort_keys=False, width=110))
 
 

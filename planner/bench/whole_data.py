@@ -10,26 +10,35 @@ from planner.cost import Judged, Law
 DIGITS = 4  # significant, of what ships
 
 
-def calibrated(rows: Sequence[Measured]) -> dict[str, Any]:
-    """The content of planner/data/whole_step.yaml, its source apart."""
+def calibrated(rows: Sequence[Measured], sliced: Sequence[Measured]) -> dict[str, Any]:
+    """The content of planner/data/whole_step.yaml, its source apart. `sliced`: rows without expert
+    parallelism, which nothing is fitted to.
+    """
     architectures = sorted({one.row.model.architecture for one in halves(rows)[0]})
-    return {**{target.name: _of(target, rows) for target in (TPOT, TTFT)}, "architectures": architectures}
+    laws = {target.name: _of(target, rows) for target in (TPOT, TTFT)}
+    laws["tpot"]["without_ep"] = _by_gpu(TPOT, Law(**laws["tpot"]["law"]), sliced)
+    return {**laws, "architectures": architectures}
 
 
 def _of(target: Target, rows: Sequence[Measured]) -> dict[str, Any]:
     fitted, held_out = halves(target.kept(rows))
     law = _rounded(target.fit(fitted))
-    gpus = sorted({str(one.values["gpu"]) for one in held_out})
-    by_gpu = {gpu: [one for one in held_out if one.values["gpu"] == gpu] for gpu in gpus}
     return {
         "law": vars(law),
-        "held_out": {
-            gpu: {**_short(target.judged(law, own)[0]), "most_gpus": max(one.row.gpus for one in own)}
-            for gpu, own in by_gpu.items()
-        },
+        "held_out": _by_gpu(target, law, held_out),
         "halves_swapped": _short(target.judged(target.fit(held_out), fitted)[0]),
         "model_left_out": _left_out(target, rows, lambda one: one.row.model.architecture),
         "gpu_left_out": _left_out(target, rows, lambda one: one.row.system),
+    }
+
+
+def _by_gpu(target: Target, law: Law, rows: Sequence[Measured]) -> dict[str, dict[str, float]]:
+    """Errors of a law by GPU model, and the most GPUs of a row."""
+    gpus = sorted({str(one.values["gpu"]) for one in rows})
+    by_gpu = {gpu: [one for one in rows if one.values["gpu"] == gpu] for gpu in gpus}
+    return {
+        gpu: {**_short(target.judged(law, own)[0]), "most_gpus": max(one.row.gpus for one in own)}
+        for gpu, own in by_gpu.items()
     }
 
 

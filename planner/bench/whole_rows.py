@@ -1,16 +1,17 @@
-"""Measured whole steps with expert parallelism, read from an installed aiconfigurator-core.
+"""Measured whole steps, with expert parallelism or without, read from an installed aiconfigurator-core.
 
 Its systems/silicon_sample.csv lists measured TTFT and TPOT of servers. The rows stay where they are.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from planner.base import BadInput, read_csv, read_json
-from planner.model import ModelSpec, spec_from_config
+from planner.base import BadInput, read_csv
+from planner.bench.whole_models import Models
+from planner.model import ModelSpec
 
 PACKAGE, ROWS = "aiconfigurator_core", "systems/silicon_sample.csv"
 MACHINES = {  # of its systems: preset, GPUs of a node there, GPU model
@@ -22,6 +23,7 @@ MACHINES = {  # of its systems: preset, GPUs of a node there, GPU model
     "h200_sxm": ("hgx-h200", 8, "H200-SXM-141GB"),
 }
 MULTIPLIED = ("db-dump/2026-04-27", "source_file=2026-04-06")  # sources that list multiplied sizes
+MOST_SLICED = 8  # GPUs without expert parallelism; wider entries are sums over servers
 SAME_MEASUREMENT = 1.01  # listed twice: TPOT of one configuration within 1 %
 
 
@@ -33,7 +35,7 @@ class Row:
     system: str
     engine: str
     model: ModelSpec  # in the row's precision
-    precision: str  # fp8 or fp4
+    precision: str  # fp8 or fp4; bf16 and int4 too without expert parallelism
     disaggregated: bool
     prompt_tokens: int
     output_tokens: int
@@ -45,6 +47,7 @@ class Row:
     tpot_seconds: float
     ttft_seconds: float
     listed: Mapping[str, str]  # the row as it is listed, repaired
+    sliced: bool = False  # every GPU holds a slice of every expert: no expert parallelism
 
     @property
     def gpus(self) -> int:
@@ -67,24 +70,27 @@ def rows_folder() -> Path | None:
     return folder if folder and (folder / ROWS).is_file() else None
 
 
-def read_rows(folder: Path) -> list[Row]:
-    """Rows with expert parallelism and a stated batch, repaired, each measurement once, in a fixed order."""
+def read_rows(folder: Path, *, sliced: bool = False) -> list[Row]:
+    """Rows with a stated batch, repaired, each measurement once, in a fixed order.
+
+    Those with expert parallelism, or (`sliced`) those of one server of up to MOST_SLICED GPUs without.
+    """
     path = folder / ROWS
     listed = read_csv(path)
     missing = {"silicon_tpot_ms", "moe_ep_size", "decode_moe_ep_size"} - set(listed[0] if listed else ())
     if missing:
         raise BadInput(f"{path}: the column {min(missing)} is missing; aiconfigurator-core 0.12 has it")
-    models = _Models(folder / "model_configs")
-    return _once(row for entry in listed for row in _rows_of(entry, models))
+    models = Models(folder / "model_configs")
+    return _once(row for entry in listed for row in _rows_of(entry, models, sliced=sliced))
 
 
-def _rows_of(entry: Mapping[str, str], models: "_Models") -> Iterator[Row]:
-    """The row of an entry, if it has experts on several GPUs and says what was served."""
+def _rows_of(entry: Mapping[str, str], models: Models, *, sliced: bool) -> Iterator[Row]:
+    """The row of an entry, if it has experts on several GPUs in this manner and says what was served."""
     disaggregated = entry["mode"] == "disagg"
     before = "decode_" if disaggregated else ""
-    if entry["system"] not in MACHINES or _number(entry, before + "moe_ep_size") <= 1:
+    if entry["system"] not in MACHINES or not entry[before + "batch_size"]:
         return
-    if not entry[before + "batch_size"]:
+    if not (_sliced(entry, models) if sliced else _number(entry, before + "moe_ep_size") > 1):
         return
     listed = entry if disaggregated else repaired(entry)
     tp, groups = (_number(listed, before + key) for key in ("tp_size", "attention_dp_size"))
@@ -106,7 +112,16 @@ def _rows_of(entry: Mapping[str, str], models: "_Models") -> Iterator[Row]:
         tpot_seconds=float(entry["silicon_tpot_ms"]) / 1e3,
         ttft_seconds=float(entry["silicon_ttft_ms"]) / 1e3,
         listed=listed,
+        sliced=sliced,
     )
+
+
+def _sliced(entry: Mapping[str, str], models: Models) -> bool:
+    """Whether one server slices every expert over all its GPUs."""
+    keys = ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "pp_size")
+    tp, dp, moe_tp, ep, stages = (_number(entry, key) for key in keys)
+    whole = entry["mode"] == "agg" and ep == stages == 1 and tp * dp == moe_tp
+    return whole and 1 < moe_tp <= MOST_SLICED and models.has_experts(entry["model_path"])
 
 
 def repaired(entry: Mapping[str, str]) -> Mapping[str, str]:
@@ -160,34 +175,3 @@ def _once(rows: Iterable[Row]) -> list[Row]:
         ):
             kept.append(row)
     return kept
-
-
-class _Models:
-    """Releases as the package's configs say, with weights of a row's precision."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: dict[tuple[str, str], ModelSpec] = {}
-
-    def find(self, release: str, precision: str) -> ModelSpec:
-        """fp4 rows are NVFP4 conversions with attention in bf16; MXFP4 releases are served as they are."""
-        key = release, precision
-        if key not in self._known:
-            config = self._config(release)
-            model = spec_from_config(read_json(config), release, config.name)
-            self._known[key] = model if model.weight_dtype == "mxfp4" else _converted(model, precision)
-        return self._known[key]
-
-    def _config(self, release: str) -> Path:
-        """The release's own, or that of the release it was converted from."""
-        own = self._folder / f"{release.replace('/', '--')}_config.json"
-        name = release.rsplit("/", maxsplit=1)[-1].removesuffix("-NVFP4")
-        others = sorted(self._folder.glob(f"*--{name}_config.json"))
-        return own if own.is_file() or not others else others[0]
-
-
-def _converted(model: ModelSpec, precision: str) -> ModelSpec:
-    assert model.body is not None, "the configs of the package are whole"
-    attention, rest = ("bf16", "nvfp4") if precision == "fp4" else ("fp8", "fp8")
-    body = replace(model.body, attention_dtype=attention, dense_dtype=rest, shared_dtype=rest)
-    return replace(model, weight_dtype=rest, body=body)

@@ -12,11 +12,12 @@ from planner.bench.whole_data import calibrated
 from planner.bench.whole_law import SPLIT, TPOT, TTFT, Predict, Target, errors, halves
 from planner.bench.whole_peer import peer_found, peer_tpot_seconds
 from planner.bench.whole_rows import MACHINES, read_rows, rows_folder
-from planner.bench.whole_terms import Measured, measured
+from planner.bench.whole_terms import Measured, measured, possible
 from planner.cost import JUDGED_REQUESTS, Judged, calibration
 from planner.solvers import Progress
 
 TITLE = "Whole step: predicted and measured TPOT, configurations held out of the fit"
+WITHOUT_EP = "tpot, without EP, not fitted"
 ABSENT = "not measured: aiconfigurator-core is not installed (pip install 'moeplan[aiconfigurator]')"
 PEER_ABSENT = "AIConfigurator's own predictions are left out: aiconfigurator is not installed beside its core"
 NOTES = (
@@ -24,6 +25,10 @@ NOTES = (
     (
         "trivial: the median of the system and model on the fitted side. by both: rows for which "
         "AIConfigurator has tables; it takes the engine versions it has, not those that were measured."
+    ),
+    (
+        "without EP: rows whose experts are sliced over all GPUs, up to 8; nothing is fitted to them. As "
+        "listed: with those that took less than reading their caches and experts takes."
     ),
     f"ttft: servers that decode on the same GPUs, at most {JUDGED_REQUESTS} requests open; not a queue.",
 )
@@ -36,13 +41,17 @@ def run(peers: Peers, repeats: int, progress: Progress | None) -> Table:
     if folder is None:
         return Table(TITLE, (), (ABSENT,))
     rows = [measured(row) for row in each(read_rows(folder), _part(progress, 0.0), lambda row: row.name)]
-    again = calibrated(rows)
+    sliced = [measured(row) for row in read_rows(folder, sliced=True)]
+    kept = possible(sliced)
+    again = calibrated(rows, kept)
     fitted, held_out = halves(rows)
     predicts = {"moeplan": TPOT.predict(calibration().tpot.law), "trivial": _trivial(fitted)}
     table = [
         *_rows("tpot, held out", held_out, TPOT, predicts),
         *(_beside_peer(held_out, predicts, _part(progress, 0.5)) if peer_found() else ()),
         *_otherwise(again, TPOT),
+        *_rows(WITHOUT_EP, kept, TPOT, {"moeplan": predicts["moeplan"]}),
+        *_without_ep_as_listed(sliced, predicts["moeplan"]),
         *_rows("ttft, held out", held_out, TTFT, {"moeplan": TTFT.predict(calibration().ttft.law)}),
         *_otherwise(again, TTFT),
     ]
@@ -89,6 +98,13 @@ def _otherwise(again: Mapping[str, Any], target: Target) -> Iterator[dict[str, o
         yield _row(
             f"{target.name}, {key.replace('_', ' ')}", "moeplan", Judged(**again[target.name][key]), None
         )
+
+
+def _without_ep_as_listed(rows: Sequence[Measured], predict: Predict) -> Iterator[dict[str, object]]:
+    if not rows:
+        return
+    judged = errors(list(map(predict, rows)), list(map(TPOT.took, rows)))
+    yield _row(f"{WITHOUT_EP}, as listed", "moeplan", *judged)
 
 
 def _trivial(fitted: Sequence[Measured]) -> Predict:

@@ -1,12 +1,13 @@
 """The terms of a measured step: the question that its server answered, and what moeplan's cost says of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
 
 from planner.bench.whole_rows import MACHINES, Row
-from planner.cost import Asked, MoeSeconds, cost, moe_seconds, step_terms, ttft_terms
+from planner.cost import Asked, MoeSeconds, cost, moe_seconds, sliced_cost, step_terms, ttft_terms
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, Workload
@@ -22,6 +23,7 @@ class Measured:
     row: Row
     step: dict[str, float]
     first_token: dict[str, float]
+    least_seconds: float = 0.0  # to read its caches and the experts it touches, at the rates of data sheets
 
     @property
     def values(self) -> dict[str, str | None]:
@@ -37,10 +39,24 @@ def measured(row: Row) -> Measured:
     here, beyond = (_problem(row, tokens) for tokens in (near, near + 1))
     moe = [
         (first + (second - first) * (per_rank - near)) * len(row.model.moe_layer_ids)
-        for first, second in zip(_moe(here), _moe(beyond), strict=True)
+        for first, second in zip(*(_moe(one, sliced=row.sliced) for one in (here, beyond)), strict=True)
     ]
     asked = _asked(row)
-    return Measured(row, step_terms(here, asked, MoeSeconds(*moe)), ttft_terms(here, asked))
+    step = step_terms(here, asked, MoeSeconds(*moe))
+    least = step["cache"] + _experts_read(row) / float(here.topology.memory_bytes_per_s_G.min())
+    return Measured(row, step, ttft_terms(here, asked), least)
+
+
+def possible(rows: Iterable[Measured]) -> list[Measured]:
+    """Without those that took less than reading takes: such servers had fewer requests open than listed."""
+    return [one for one in rows if one.row.tpot_seconds >= one.least_seconds]
+
+
+def _experts_read(row: Row) -> float:
+    """Bytes of the experts that a step's tokens touch under an even load, on each GPU."""
+    model = row.model
+    touched = model.experts * (1 - (1 - model.top_k / model.experts) ** (row.requests * row.groups))
+    return float(touched * model.expert_bytes * len(model.moe_layer_ids) / row.gpus)
 
 
 def _asked(row: Row) -> Asked:
@@ -56,8 +72,10 @@ def _asked(row: Row) -> Asked:
     )
 
 
-def _moe(problem: Problem) -> MoeSeconds:
+def _moe(problem: Problem, *, sliced: bool) -> MoeSeconds:
     """Of the one layer that a problem of this study has."""
+    if sliced:
+        return moe_seconds(problem, sliced_cost(problem))
     experts_LP = np.arange(problem.model.experts)[None]
     placement = Placement(experts_LP, problem.model.placed_layer_ids, problem.gpus)
     return moe_seconds(problem, cost(problem, placement))

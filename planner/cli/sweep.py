@@ -39,6 +39,12 @@ layout_options = options(
         metavar="N,...",
         help="GPUs that share the attention of one request; what does not divide an EP size is left out.",
     ),
+    option(
+        "--experts",
+        default="ep,tp",
+        metavar="ep,tp",
+        help="ep: whole experts, placed; tp: a slice of each on every GPU, no expert parallelism.",
+    ),
     option("--redundant", default="fewest,auto", metavar="N,...|fewest|auto", help="Redundant experts."),
     option("--engine", "engines", metavar="NAME,...|all", help="Engines whose rule and transport are used."),
 )
@@ -86,12 +92,14 @@ def sweep(output: Path | None, as_json: bool, tpot: str | None, **flags: Any) ->
     asked = _request(tpot=tpot, **flags)
     with progress_bar("sweep") as progress:
         found = sweep(asked, progress)
-        plan = best_plan(asked, found, progress) if output and found.answers else None
+        plan = best_plan(asked, found, progress) if output else None
     if output and plan:
         write_plan(plan, output)
     say(sweep_report(found), sweep_value(found), as_json)
     if output and plan and not as_json:
         click.echo(f"wrote {output}")
+    if output and not plan and found.answers and not as_json:
+        click.echo("wrote no plan: no row that can be run has experts to place")
     for phase in found.phases:
         if not found.fits(phase):
             raise Refused(f"no layout fits in {phase}")
@@ -108,6 +116,7 @@ def _request(
     topologies: tuple[str, ...],
     ep: str,
     attention_tp: str,
+    experts: str,
     redundant: str,
     engines: str | None,
     phase: str,
@@ -125,6 +134,7 @@ def _request(
         topologies or (None,),
         ep=None if ep == "auto" else _several(ep, "--ep", _whole(1)),
         attention_tp=_several(attention_tp, "--attention-tp", _whole(1)),
+        experts=_several(experts, "--experts", _kind),
         redundant=_several(redundant, "--redundant", _redundant),
         engines=_engines(engines),
         phases=("decode", "prefill") if phase == "both" else (phase,),
@@ -148,6 +158,12 @@ def _whole(least: int) -> Callable[[str, str], int]:
         return int(text)
 
     return read
+
+
+def _kind(text: str, flag: str) -> str:
+    if text not in ("ep", "tp"):
+        raise BadInput(f"{flag} {text!r}: give ep, tp, or both with a comma between them")
+    return text
 
 
 def _redundant(text: str, flag: str) -> int | str:

@@ -26,6 +26,7 @@ from planner.cost.refill import EMPTY, refilled
 from planner.cost.resplit import BestSplit, best_split
 from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.served import Served
+from planner.cost.sliced import sliced_cost
 from planner.cost.step import cost
 from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
@@ -101,6 +102,7 @@ __all__ = [
     "refilled",
     "remote_places_L",
     "sglang_free_bytes",
+    "sliced_cost",
     "step_terms",
     "too_little",
     "ttft_terms",

@@ -20,6 +20,7 @@ from planner.engines.registry import (
     online_balancer,
     paired_engines,
     plugin_engines,
+    sliced_of,
     stand_ins,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "online_balancer",
     "paired_engines",
     "plugin_engines",
+    "sliced_of",
     "stand_ins",
 ]

@@ -7,6 +7,7 @@ from planner.engines.common.elastic import FIXED, Elastic
 from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine, StandIn
 from planner.engines.common.layout import cyclic_placement
 from planner.engines.common.online import OnlineBalancer
+from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import MIXED, Verdict
 from planner.placement import Placement
 from planner.problem import Problem
@@ -58,6 +59,12 @@ def stand_ins() -> dict[str, StandIn]:
 def online_balancer(engine: str) -> OnlineBalancer | None:
     """How it balances while it serves; None where it does not, or where that was not read."""
     found: OnlineBalancer | None = getattr(find_engine(engine), "ONLINE", None)
+    return found
+
+
+def sliced_of(engine: str) -> Sliced | None:
+    """How it serves without expert parallelism; None where that was not read."""
+    found: Sliced | None = getattr(find_engine(engine), "SLICED", None)
     return found
 
 

@@ -1,6 +1,7 @@
 """Laws of attention that keeps keys and values of tokens: weights of a layer, and bytes it keeps.
 
-Each takes the number of GPUs that share a request's attention, and says what one of them has.
+Each takes the number of GPUs that share a request's attention, and says what one of them has. Weights are
+counted in elements, whatever their dtype; `hidden` is the width of the model.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ def share(heads: int, gpus: int) -> int:
 
 
 def grouped_weights(layer: "Attention", hidden: int, gpus: int) -> int:
+    """Queries and output of `heads`, keys and values of `kv_heads`; a sparse index where there is one."""
     heads, kv_heads = share(layer.heads, gpus), share(layer.kv_heads, gpus)
     queries = heads * layer.key_dim * (2 if layer.gate else 1)
     keys = kv_heads * (layer.key_dim + (0 if layer.shared_values else layer.value_dim))
@@ -30,6 +32,7 @@ def grouped_weights(layer: "Attention", hidden: int, gpus: int) -> int:
 
 
 def grouped_entry_bytes(layer: "Attention", element_bytes: float, gpus: int) -> float:
+    """Of a token: its keys and values."""
     return share(layer.kv_heads, gpus) * (layer.key_dim + layer.value_dim) * element_bytes
 
 
@@ -57,6 +60,7 @@ def mla_entry_bytes(layer: "Attention", element_bytes: float, _gpus: int) -> flo
 
 
 def compressed_weights(layer: "Attention", hidden: int, gpus: int) -> int:
+    """DeepSeek-V4: one latent key for all heads, an output of low rank by groups, what compresses keys."""
     heads, ranks = share(layer.heads, gpus), share(layer.groups, gpus) * layer.output_rank
     queries = hidden * layer.query_rank + layer.query_rank * heads * layer.key_dim
     output = layer.heads * layer.value_dim // layer.groups * ranks + ranks * hidden

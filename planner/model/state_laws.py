@@ -1,6 +1,7 @@
 """Laws of layers that keep a state of fixed size of each request: weights of a layer, and bytes it keeps.
 
-Each takes the number of GPUs that share a request's attention, and says what one of them has.
+Each takes the number of GPUs that share a request's attention, and says what one of them has. Weights are
+counted in elements, whatever their dtype; `hidden` is the width of the model.
 """
 
 from typing import TYPE_CHECKING
@@ -14,18 +15,21 @@ CONV_BYTES = 2  # of an input that a state's convolution looks back on, bf16
 
 
 def delta_weights(layer: "Attention", hidden: int, gpus: int) -> int:
+    """Gated DeltaNet: keys and queries of `kv_heads`, the rest of `heads`; two gates a head."""
     heads, kv_heads = share(layer.heads, gpus), share(layer.kv_heads, gpus)
     values, mixed = heads * layer.value_dim, 2 * kv_heads * layer.key_dim + heads * layer.value_dim
     return hidden * (mixed + 2 * values + 2 * heads) + mixed * layer.conv
 
 
 def delta_state_bytes(layer: "Attention", gpus: int) -> float:
+    """Of a request, of any length: a matrix a head, and what the convolution looks back on."""
     heads, kv_heads = share(layer.heads, gpus), share(layer.kv_heads, gpus)
     mixed = 2 * kv_heads * layer.key_dim + heads * layer.value_dim
     return heads * layer.key_dim * layer.value_dim * STATE_BYTES + mixed * (layer.conv - 1) * CONV_BYTES
 
 
 def kda_weights(layer: "Attention", hidden: int, gpus: int) -> int:
+    """Kimi's delta attention: a gate for each channel, of full or of low rank."""
     heads = share(layer.heads, gpus)
     width = heads * layer.key_dim
     gates = 2 * hidden * width if layer.gate else 2 * layer.key_dim * (hidden + width)
@@ -33,6 +37,7 @@ def kda_weights(layer: "Attention", hidden: int, gpus: int) -> int:
 
 
 def kda_state_bytes(layer: "Attention", gpus: int) -> float:
+    """Of a request, of any length: a matrix a head, and the inputs of three convolutions."""
     heads = share(layer.heads, gpus)
     conv = 3 * heads * layer.key_dim * (layer.conv - 1) * CONV_BYTES
     return heads * layer.key_dim * layer.value_dim * STATE_BYTES + conv
@@ -44,6 +49,7 @@ def lightning_weights(layer: "Attention", hidden: int, gpus: int) -> int:
 
 
 def lightning_state_bytes(layer: "Attention", gpus: int) -> float:
+    """Of a request, of any length: a matrix a head."""
     return share(layer.heads, gpus) * layer.key_dim * layer.value_dim * STATE_BYTES
 
 
@@ -55,11 +61,13 @@ def mamba_weights(layer: "Attention", hidden: int, gpus: int) -> int:
 
 
 def mamba_state_bytes(layer: "Attention", gpus: int) -> float:
+    """Of a request, of any length: a state a channel, and the inputs of the convolution."""
     inner = share(layer.heads, gpus)
     return inner * layer.state_dim * STATE_BYTES + inner * (layer.conv - 1) * CONV_BYTES
 
 
 def mamba2_weights(layer: "Attention", hidden: int, gpus: int) -> int:
+    """Mamba 2: heads of `value_dim` channels; `groups` share the projections to the state."""
     heads, mixed = share(layer.heads, gpus), _mamba2_mixed(layer, gpus)
     inner = heads * layer.value_dim
     return hidden * (inner + mixed + heads) + mixed * layer.conv + inner * hidden
@@ -70,5 +78,6 @@ def _mamba2_mixed(layer: "Attention", gpus: int) -> int:
 
 
 def mamba2_state_bytes(layer: "Attention", gpus: int) -> float:
+    """Of a request, of any length: a matrix a head, and the inputs of the convolution."""
     heads, conv = share(layer.heads, gpus), _mamba2_mixed(layer, gpus) * (layer.conv - 1)
     return heads * layer.value_dim * layer.state_dim * STATE_BYTES + conv * CONV_BYTES

@@ -44,6 +44,7 @@ def _price(row: PaysRow) -> str:
 
 
 def replica_lines(found: Pays) -> list[str]:
+    """What replicas are worth beside the memory they take; none where no plan has any."""
     replicas, without = found.rows.get("static plan"), found.rows["permutation"]
     if replicas is None:
         return []
@@ -59,6 +60,7 @@ def replica_lines(found: Pays) -> list[str]:
 
 
 def drift_line(found: Pays) -> str:
+    """How a plan ages over windows, and after how many steps a new one has paid its moves."""
     drift = found.drift
     if not drift.lags:
         return "Drift: unknown, for there is one window; the figures are in-sample."
@@ -83,12 +85,14 @@ def drift_line(found: Pays) -> str:
 
 
 def perfect_line(found: Pays) -> str:
+    """How far the best that is loaded once is from balance in every step."""
     row = found.rows["perfect"]
     beside = f"{_change(found.gain(row, found.best_static))} tokens/s than {_title(found.best_static)}"
     return f"Perfect balance in every step (as MoonEP): {beside}; it {row.note}."
 
 
 def moving_seconds(found: Pays) -> float:
+    """What one rearrangement takes as the engine does it: nobody served, or links shared."""
     moved = found.online.rearrangement
     assert moved is not None
     return moved.stall_seconds if found.balancer.stalls else moved.link_seconds

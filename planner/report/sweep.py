@@ -11,7 +11,8 @@ from rich.text import Text
 from planner.base import human_seconds
 from planner.planning import Ranked, Standing, Sweep
 from planner.report.lines import fullest
-from planner.report.sweep_answer import answer_lines, figures_of
+from planner.report.sweep_answer import answer_lines
+from planner.report.sweep_others import BAD, figures_of
 from planner.report.tables import FOLDED, table_of
 
 MARKS = {"~": "ties with the first", ">": "slower than --tpot", "!": "no engine serves it"}
@@ -27,7 +28,7 @@ CHOICES: dict[str, Callable[[Ranked], object]] = {  # shown where they differ
     "tokens": lambda one: (
         one.row.figures.tokens_per_rank if one.row.figures else one.row.point.tokens_per_rank
     ),
-    "transport": lambda one: one.row.figures.transport if one.row.figures else one.row.point.transport,
+    "transport": lambda one: one.row.figures and not one.row.point.sliced and one.row.figures.transport,
     "aTP": lambda one: one.row.point.attention_tp,
 }
 WORDS = ("machine", "engine", "transport", "layout", "limited by", "does not fit because")
@@ -50,10 +51,25 @@ def _basis(found: Sweep) -> list[str]:
     return [
         f"{found.model.name}; load: {found.load.source}; figures on {side} load, placed by a fast method.",
         *(f"{text}." for text in errors),
+        *_without_ep(found),
         HEADS,
         "Groups of a machine are alike and have it to themselves; the slowest counts where they differ.",
         *(f"Note: {note}" for note in found.notes),
     ]
+
+
+def _without_ep(found: Sweep) -> list[str]:
+    """What rows without expert parallelism are, and whether to believe them."""
+    rows = [one.row for ranking in found.phases.values() for one in ranking if one.row.point.sliced]
+    shares = [row.figures.step.error_share or 0.0 for row in rows if row.figures]
+    if not shares:
+        return []
+    said = [
+        "TP rows: without expert parallelism, a slice of every expert on each GPU of a group; no plan needed"
+    ]
+    if max(shares) > BAD:
+        said.append(f"on this GPU they are {max(shares):.0%} off, too far to choose by")
+    return ["; ".join(said) + "."]
 
 
 def _tables(found: Sweep, phase: str) -> list[RenderableType]:
@@ -65,10 +81,10 @@ def _tables(found: Sweep, phase: str) -> list[RenderableType]:
 
 
 def _fitting(phase: str, rows: list[Ranked]) -> Table:
-    differing = {name: of for name, of in CHOICES.items() if len({of(one) for one in rows}) > 1}
+    differing = {name: of for name, of in CHOICES.items() if len({of(one) for one in rows} - {False}) > 1}
     names = ("layout", *differing, "R", "tok/s/GPU", "step", "GB", "reqs", "limited by", "NICs/2", "F", "eng")
     cells = [
-        (one.row.point.layout, *(str(of(one)) for of in differing.values()), *_cells(one))
+        (one.row.point.layout, *(str(of(one) or "-") for of in differing.values()), *_cells(one))
         for one in rows[:SHOWN]
     ]
     more = f", {len(rows) - SHOWN} more in --json" if len(rows) > SHOWN else ""
@@ -89,7 +105,7 @@ def _cells(one: Ranked) -> tuple[str, ...]:
     halved = figures.nics_halved
     serving = sum(service.serves for service in figures.services)
     return (
-        str(figures.redundant),
+        "-" if one.row.point.sliced else str(figures.redundant),
         f"{_mark(one)}{figures.tokens_per_s_per_gpu:,.0f}",
         human_seconds(figures.step.total_seconds),
         f"{figures.memory_left_bytes / 1e9:.1f}",
@@ -102,8 +118,17 @@ def _cells(one: Ranked) -> tuple[str, ...]:
 
 
 def _refused(phase: str, rows: list[Ranked]) -> Table:
-    """A row for each reason: choices that change nothing about it are one."""
-    reasons = dict.fromkeys((one.row.point.machine, one.row.point.layout, _short(one)) for one in rows)
+    """A row for each reason: choices that change nothing about it are one.
+
+    Slices weigh as much as whole experts: where these do not fit, slices are not said again.
+    """
+    whole = {(one.row.point.machine, one.row.point.ep) for one in rows if not one.row.point.sliced}
+    told = [
+        one
+        for one in rows
+        if not one.row.point.sliced or (one.row.point.machine, one.row.point.ep) not in whole
+    ]
+    reasons = dict.fromkeys((one.row.point.machine, one.row.point.layout, _short(one)) for one in told)
     machines = {machine for machine, _, _ in reasons}
     cells = [
         (f"{machine}: {layout}" if len(machines) > 1 else layout, why) for machine, layout, why in reasons
@@ -137,6 +162,7 @@ def _row_value(one: Ranked) -> dict[str, Any]:
         "standing": one.standing.name.lower(),
         "tie": one.tie,
         "machine": point.machine,
+        "experts": "tp" if point.sliced else "ep",
         "ep": point.ep,
         "groups": point.groups,
         "attention_tp": point.attention_tp,

@@ -3,6 +3,7 @@
 from planner.base import human_bytes, human_seconds
 from planner.load import LoadProfile
 from planner.planning import Figures, Ranked, Standing, Sweep, SweepRow
+from planner.report.sweep_others import against, ep_or_not, figures_of, named, step_of
 
 
 def answer_lines(found: Sweep, phase: str) -> list[str]:
@@ -13,15 +14,19 @@ def answer_lines(found: Sweep, phase: str) -> list[str]:
         return [f"{apart}no layout fits. {nearest(rows)}"]
     best = _nearest_to(fitting, found.tpot_seconds)
     figures = figures_of(best.row)
-    head = f"{named(best.row)}: {figures.tokens_per_s_per_gpu:,.0f} tokens/s/GPU, {_step(best.row)}"
+    head = f"{named(best.row)}: {figures.tokens_per_s_per_gpu:,.0f} tokens/s/GPU, {step_of(best.row)}"
     head = {
         Standing.MEETS: f"{apart}{head}",
         Standing.SLOW: f"{apart}no layout is within --tpot {_tpot(found)}; nearest is {head}",
         Standing.UNSERVED: f"{apart}no engine serves what fits; the fastest is {head}",
     }[best.standing]
     others = [*against(rows, best, wider=True), *against(rows, best, wider=False)]
-    lines = ["; ".join([head, *others[:1]]), _about(best.row, figures), *_ties(rows, figures)]
-    return [*lines, _served(figures), f"Next: {_command(found, best.row, figures)}"]
+    lines = [
+        "; ".join([head, *others[:1], *ep_or_not(rows, best)]),
+        _about(best.row, figures),
+        *_ties(rows, figures),
+    ]
+    return [*lines, *_next(found, best.row, figures)]
 
 
 def _nearest_to(fitting: list[Ranked], tpot_seconds: float | None) -> Ranked:
@@ -30,6 +35,22 @@ def _nearest_to(fitting: list[Ranked], tpot_seconds: float | None) -> Ranked:
     if fitting[0].standing != Standing.SLOW or tpot_seconds is None:
         return fitting[0]
     return min(slow, key=lambda one: figures_of(one.row).step.total_seconds)
+
+
+def _next(found: Sweep, row: SweepRow, figures: Figures) -> list[str]:
+    """Who serves it, and what to run."""
+    launches = [f"{one.engine} {one.launch}" for one in figures.services if one.launch]
+    if launches:
+        with_ep = next((one.row for one in found.phases[row.point.phase] if _to_plan(one)), None)
+        command = [f"With EP: {_command(found, with_ep, figures_of(with_ep))}"] if with_ep else []
+        return [f"Next: no plan needed: {'; '.join(launches)}.", *command]
+    if row.point.sliced:
+        return [_served(figures)]
+    return [_served(figures), f"Next: {_command(found, row, figures)}"]
+
+
+def _to_plan(one: Ranked) -> bool:
+    return one.standing == Standing.MEETS and not one.row.point.sliced
 
 
 def _command(found: Sweep, row: SweepRow, figures: Figures) -> str:
@@ -50,48 +71,10 @@ def _command(found: Sweep, row: SweepRow, figures: Figures) -> str:
     return " ".join([*words, *(f"{flag} {value}" for flag, value in given.items() if value is not None)])
 
 
-def figures_of(row: SweepRow) -> Figures:
-    assert row.figures is not None  # of a row that fits
-    return row.figures
-
-
-def named(row: SweepRow) -> str:
-    """A row by its layout, like '2 x EP8, R = 0'."""
-    shared = f", attention TP{row.point.attention_tp}" if row.point.attention_tp > 1 else ""
-    redundant = row.figures.redundant if row.figures else row.point.redundant
-    return f"{row.point.layout}, R = {redundant}{shared}"
-
-
 def nearest(rows: list[Ranked]) -> str:
     """Why the widest layout does not fit: the one that holds the fewest experts a GPU."""
-    widest = max(rows, key=lambda one: one.row.point.ep).row
+    widest = max(rows, key=lambda one: (one.row.point.ep, not one.row.point.sliced)).row
     return f"Nearest is {widest.point.layout}: {widest.why_not}"
-
-
-def against(rows: list[Ranked], best: Ranked, *, wider: bool) -> list[str]:
-    """What is to be said of the best of the wider layouts, or of the narrower: one clause or none."""
-    ep = best.row.point.ep
-    others = [one for one in rows if one.row.point.machine == best.row.point.machine]
-    others = [one for one in others if (one.row.point.ep > ep if wider else one.row.point.ep < ep)]
-    if not others:
-        return []
-    if all(one.row.figures is None for one in others):
-        near = min(others, key=lambda one: abs(one.row.point.ep - ep))
-        return [f"{near.row.point.layout} does not fit"]
-    return [_beside(others[0], figures_of(best.row), wider=wider)]  # ranked, and those that fit come first
-
-
-def _beside(other: Ranked, best: Figures, *, wider: bool) -> str:
-    layout, figures = other.row.point.layout, figures_of(other.row)
-    if other.standing == Standing.UNSERVED:
-        return f"no engine serves {layout}"
-    full = figures.full_fabric
-    if wider and full is not None and full > best.tokens_per_s_per_gpu:
-        return f"{layout} needs a 1:1 fabric"
-    if other.tie:
-        return f"{layout} is as good within the model's error"
-    change = figures.tokens_per_s_per_gpu / best.tokens_per_s_per_gpu - 1
-    return f"{layout} {'gains nothing' if wider else 'is slower'} ({change:+.0%})"
 
 
 def _about(row: SweepRow, figures: Figures) -> str:
@@ -117,7 +100,9 @@ def _ties(rows: list[Ranked], best: Figures) -> list[str]:
     tied = list(dict.fromkeys(named(one.row) for one in rows if one.tie))
     if not tied:
         return []
-    error = "" if best.step.error_share is None else f" ({best.step.error_share:.0%})"
+    shares = [figures_of(one.row).step.error_share for one in rows if one.tie] + [best.step.error_share]
+    known = [share for share in shares if share is not None]
+    error = f" ({max(known):.0%})" if known else ""
     more = f" and {len(tied) - 3} more" if len(tied) > 3 else ""
     return [f"As good within the model's error{error}: {'; '.join(tied[:3])}{more}."]
 
@@ -130,11 +115,6 @@ def _served(figures: Figures) -> str:
     said = [f"Served by {', '.join(by_plan)}"] if by_plan else []
     said += [f"by their own placement: {', '.join(own)}"] if own else []
     return "; ".join(said) + "."
-
-
-def _step(row: SweepRow) -> str:
-    name = "TPOT" if row.point.phase == "decode" else "a step"
-    return f"{name} {human_seconds(figures_of(row).step.total_seconds)}"
 
 
 def _tpot(found: Sweep) -> str:

@@ -17,14 +17,22 @@ def only_gpu(problem: Problem) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def doubt(known: Calibration, of: Calibrated, problem: Problem, engine: str | None) -> Doubt:
-    """The error that was found on held-out measurements of this GPU, never that of another one.
+WITHOUT_EP = "measurements without EP, none fitted,"
+
+
+def doubt(
+    known: Calibration, of: Calibrated, problem: Problem, engine: str | None, *, sliced: bool = False
+) -> Doubt:
+    """The error that was found on held-out measurements of this GPU, never that of another one; where experts
+    are sliced, on those without expert parallelism.
 
     A model that was not among the measured ones gets the error of models that were left out of the fit.
     """
     gpu, unseen = only_gpu(problem), problem.model.architecture not in known.architectures
-    judged = of.errors.get(gpu or "")
-    said = [judged.text(gpu or "")] if judged else [_not_judged(of, gpu)]
+    judged = (of.errors_without_ep if sliced else of.errors).get(gpu or "")
+    said = [_not_judged(of, gpu)]
+    if judged:
+        said = [judged.text(gpu or "", WITHOUT_EP) if sliced else judged.text(gpu or "")]
     share = judged.mean_error if judged else None
     if judged and problem.gpus > judged.most_gpus:
         said.append("wider was not measured")

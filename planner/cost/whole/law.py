@@ -58,10 +58,10 @@ class Judged:
     median_error: float
     most_gpus: int = 0  # that shared the experts
 
-    def text(self, of: str) -> str:
+    def text(self, of: str, measurements: str = "held-out measurements") -> str:
         return (
             f"{of}: {self.mean_error:.0%} mean error, {self.median_error:.0%} median, "
-            f"on {self.rows} held-out measurements of up to {self.most_gpus} GPUs"
+            f"on {self.rows} {measurements} of up to {self.most_gpus} GPUs"
         )
 
 
@@ -73,6 +73,7 @@ class Calibrated:
     errors: Mapping[str, Judged]
     unseen_model: Judged
     unseen_gpu: Judged
+    errors_without_ep: Mapping[str, Judged]  # on rows whose experts are sliced, which nothing is fitted to
 
 
 @dataclass(frozen=True)
@@ -103,4 +104,5 @@ def _calibrated(value: Mapping[str, Any]) -> Calibrated:
         errors={gpu: Judged(**one) for gpu, one in value["held_out"].items()},
         unseen_model=Judged(**value["model_left_out"]),
         unseen_gpu=Judged(**value["gpu_left_out"]),
+        errors_without_ep={gpu: Judged(**one) for gpu, one in value.get("without_ep", {}).items()},
     )

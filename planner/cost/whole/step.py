@@ -37,8 +37,13 @@ class WholeStep:
         return sum(self.seconds.values())
 
 
-def whole_step(problem: Problem, cost: Cost, engine: str | None, *, disaggregated: bool = False) -> WholeStep:
-    """The whole step of a plan with this cost. `disaggregated`: other GPUs work through the prompts."""
+def whole_step(
+    problem: Problem, cost: Cost, engine: str | None, *, disaggregated: bool = False, sliced: bool = False
+) -> WholeStep:
+    """The whole step of a plan with this cost. `disaggregated`: other GPUs work through the prompts.
+
+    `sliced`: the cost is that of experts without expert parallelism, and the error is theirs.
+    """
     known, asked = calibration(), asked_of(problem, disaggregated=disaggregated)
     values = {"gpu": only_gpu(problem), "engine": engine, "weights": problem.model.weight_dtype}
     of_terms = known.tpot.law.seconds(step_terms(problem, asked, moe_seconds(problem, cost)), values)
@@ -46,7 +51,7 @@ def whole_step(problem: Problem, cost: Cost, engine: str | None, *, disaggregate
         part: sum(of_terms[term] for term, of_part in TERMS.items() if of_part == part) for part in PARTS
     }
     total = sum(seconds.values())
-    off = doubt(known, known.tpot, problem, engine) if asked.decodes else PREFILL
+    off = doubt(known, known.tpot, problem, engine, sliced=sliced) if asked.decodes else PREFILL
     return WholeStep(
         seconds=seconds,
         tpot_seconds=total if asked.decodes else None,

@@ -29,6 +29,7 @@ Said = tuple[Finding, str | None]  # None: it is not, its flags are there to be 
 
 
 def refused(rule: str, text: str, source: str) -> Said:
+    """A finding that refuses; it is not said beside the launch, for there is none."""
     return Finding(rule, text, source, refused=True), None
 
 

@@ -11,6 +11,7 @@ from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, draft_rows_lost, refuse_broken, rows_by_layer
 from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.sglang import rules
 from planner.engines.sglang.backend import backend_of
@@ -35,6 +36,12 @@ VERSION = "0.5.23"
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = True
 REPLICA_RULE = "nearest-static"
+SLICED = Sliced(
+    words="--tp-size GPUS",
+    words_apart="--tp-size GPUS --attn-dp-size GROUPS",
+    fp8_block=128,
+    source="its wheel of 0.5.23: layers/quantization/fp8.py:1588, read",
+)
 KV_CONNECTOR = "sglang"  # of llm-d's proxy before a decode server
 _OLDER = "its wheel, read: the same map and rules, without --attn-dp-size"
 RELEASES = (

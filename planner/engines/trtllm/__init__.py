@@ -15,6 +15,7 @@ from planner.engines.common.interface import Emission
 from planner.engines.common.layout import refuse_broken, rows_by_layer, same_rows
 from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import find_release
+from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import DECODE, MIXED, PREFILL, Verdict, check_role
 from planner.engines.trtllm import alltoall, rules
 from planner.engines.trtllm.dynamo import dynamo_words
@@ -43,6 +44,13 @@ __all__ = [  # of modules of their own
 NAME = "trtllm"
 VERSION = "1.2.1"
 REPLICA_RULE = "round-robin"  # over replicas, within blocks of 1024 entries
+SLICED = Sliced(
+    words="--tp_size GPUS",
+    words_apart="--tp_size GPUS, enable_attention_dp: true",
+    fp8_block=128,
+    source="assumed: whole blocks of fp8 weights, as in other engines",
+    only_all_or_one=True,
+)
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 ROLES = (MIXED, PREFILL, DECODE)

@@ -14,6 +14,7 @@ from planner.engines.common.interface import Emission
 from planner.engines.common.layout import cyclic_placement, refuse_broken
 from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
+from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
 from planner.engines.vllm import redundant, rules
 from planner.engines.vllm.backend import WHEEL, transport
@@ -32,6 +33,12 @@ TITLE = "vLLM"
 VERSION = "0.33.0"
 # By the token's row: 1/n over many tokens, but one token a rank always takes the first replica.
 REPLICA_RULE = "hashed"
+SLICED = Sliced(
+    words="--tensor-parallel-size GPUS",
+    words_apart="--tensor-parallel-size SHARED --data-parallel-size GROUPS",
+    fp8_block=32,
+    source="its wheel of 0.33.0: fused_moe/config.py:1106, fused_moe/oracle/fp8.py:292, read",
+)
 ACCELERATOR = "nvidia"
 DRAFT_IS_OPTIONAL = False
 RELEASES = (

@@ -31,4 +31,5 @@ def why_never_balanced(model: ModelSpec) -> str:
 
 
 def without_balancer(why: str) -> str:
+    """The refusal of redundant experts where nothing would move them."""
     return f"{WHEEL} {why}, and redundant experts only with it; use --redundant 0"

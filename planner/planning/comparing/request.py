@@ -21,6 +21,7 @@ class CompareRequest:
 
 
 def varied_of(request: CompareRequest) -> str:
+    """placement, topology or engine. BadInput where that is not exactly one."""
     several = {
         "placement": len(request.files) > 1,
         "topology": len(request.topologies) > 1,
@@ -37,4 +38,5 @@ def varied_of(request: CompareRequest) -> str:
 
 
 def only(texts: tuple[str, ...]) -> str | None:
+    """The one text; None where there is none, or where they are what varies."""
     return texts[0] if len(texts) == 1 else None

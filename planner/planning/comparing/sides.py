@@ -60,6 +60,7 @@ class Comparison:
 
 
 def side_of(one: Posed, first: Posed) -> Side:
+    """Priced on its own question; moves are those from `first`."""
     priced = cost(one.problem, one.placement)
     alike = one.problem.gpus == first.problem.gpus
     moves = None

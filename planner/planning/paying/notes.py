@@ -7,6 +7,7 @@ from planner.problem import Problem
 
 
 def series_notes(series: Series, balancer: OnlineBalancer) -> tuple[str, ...]:
+    """What windows cannot show: drift, rearrangements, an order in time."""
     notes: list[str] = []
     if not series.unseen:
         notes.append(

@@ -12,24 +12,11 @@ from planner.planning.sweeping.finalists import placed_anew
 from planner.planning.sweeping.points import layouts_of, machine_name, question
 from planner.planning.sweeping.pricing import Job, priced
 from planner.planning.sweeping.ranking import Ranked, Standing, once, ranked
-from planner.planning.sweeping.request import AUTO, FEWEST, Point, SweepRequest
-from planner.planning.sweeping.row import Figures, Row, Service
+from planner.planning.sweeping.request import SweepRequest
+from planner.planning.sweeping.row import Figures, Row
 from planner.solvers import Progress, Workforce, worked_off
 
-__all__ = [
-    "AUTO",
-    "FEWEST",
-    "Figures",
-    "Point",
-    "Ranked",
-    "Row",
-    "Service",
-    "Standing",
-    "Sweep",
-    "SweepRequest",
-    "best_plan",
-    "sweep",
-]
+__all__ = ["Figures", "Ranked", "Row", "Standing", "Sweep", "SweepRequest", "best_plan", "sweep"]
 
 POINT_SECONDS = 0.3  # about, in one process
 
@@ -51,6 +38,17 @@ class Sweep:
         """The first row of each phase that has one to run."""
         firsts = {phase: rows[0] for phase, rows in self.phases.items() if rows}
         return {phase: one.row for phase, one in firsts.items() if one.standing == Standing.MEETS}
+
+    @property
+    def to_plan(self) -> Row | None:
+        """The first row to run that has experts to place, of the first phase with one."""
+        firsts = (
+            one.row
+            for rows in self.phases.values()
+            for one in rows
+            if one.standing == Standing.MEETS and not one.row.point.sliced
+        )
+        return next(firsts, None)
 
     def fits(self, phase: str) -> bool:
         return any(one.standing != Standing.DOES_NOT_FIT for one in self.phases[phase])
@@ -84,10 +82,14 @@ def sweep(asked: SweepRequest, progress: Progress | None = None) -> Sweep:
     return Sweep(asked.base, model, load, held_out, phases, asked.tpot_seconds, told)
 
 
-def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan:
-    """The plan of the first answer, as `solve` makes it for one of its groups."""
-    row = next(iter(found.answers.values()))
-    assert row.figures is not None  # an answer fits
+def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = None) -> Plan | None:
+    """The plan of the first row with experts to place, as `solve` makes it for one of its groups; None where
+    there is none.
+    """
+    row = found.to_plan
+    if row is None:
+        return None
+    assert row.figures is not None  # a row to run fits
     machines = {machine_name(text): text for text in asked.topologies}
     request = replace(
         question(asked.base, row.point, find_topology(machines[row.point.machine])[0]),

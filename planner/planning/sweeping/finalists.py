@@ -24,16 +24,18 @@ def placed_anew(
     budget_seconds: float,
     progress: Progress | None,
 ) -> list[Row]:
-    """The rows, the first FINALISTS of them with their experts placed by `auto` where there was time."""
+    """The rows, the first FINALISTS of those with experts to place placed by `auto` where there was time."""
     stop = time.monotonic() + budget_seconds
     layout_of = {point: layout for layout in layouts for point in layout.points}
     rows = [one.row for one in ranking]
-    for number, one in enumerate(ranking[:FINALISTS]):
+    placed = [number for number, one in enumerate(ranking) if not one.row.point.sliced][:FINALISTS]
+    for done, number in enumerate(placed):
+        one = ranking[number]
         left = stop - time.monotonic()
         if one.standing == Standing.DOES_NOT_FIT or one.row.figures is None or left <= 0:
             break
         if progress:
-            progress(number / FINALISTS, f"{one.row.point.layout} by the whole portfolio")
+            progress(done / FINALISTS, f"{one.row.point.layout} by the whole portfolio")
         chosen = replace(one.row.point, redundant=one.row.figures.redundant)
         layout = replace(layout_of[one.row.point], points=(chosen,))
         search = Search(METHOD, base.seed, left, workforce=Workforce(base.workers, base.ray))

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import replace
 
-from planner.cost import Cost, cost
+from planner.cost import Cost, cost, sliced_cost
 from planner.engines import default_placement
 from planner.load import LoadProfile
 from planner.placement import Placement
@@ -55,6 +55,10 @@ class Placed:
         """On held-out load where there is some; on the group's machine changed where one is given."""
         changed = problem if machine is None else replace(problem, topology=machine)
         return self._cost(changed, problem, engine, held_out, "judged", machine and id(machine))
+
+    def sliced(self, problem: Problem, held_out: LoadProfile | None, machine: Topology | None = None) -> Cost:
+        """The same without expert parallelism: nothing is placed."""
+        return sliced_cost(problem if machine is None else replace(problem, topology=machine), held_out)
 
     def _cost(
         self, asked: Problem, problem: Problem, engine: str | None, load: LoadProfile | None, *how: Hashable

@@ -11,6 +11,7 @@ from planner.planning.request import PlanRequest
 from planner.planning.sweeping.request import METHOD, Point, SweepRequest
 from planner.topology import Topology
 
+SLICED_TRANSPORT = "allgather"  # of experts without expert parallelism, whatever the engine's own is
 MOST_POINTS = 10_000  # more are a slip of the pen
 
 
@@ -39,14 +40,19 @@ def layouts_of(asked: SweepRequest) -> tuple[list[Layout], tuple[str, ...]]:
         sizes = [size for size in ep_sizes(topology) if asked.ep is None or size in asked.ep]
         divided.update(sizes)
         found += [
-            Layout(groups_of(topology, ep), tuple(_points(asked, topology, machine_name(text), ep)))
+            Layout(groups_of(topology, ep), tuple(make(asked, topology, machine_name(text), ep)))
             for ep in sizes
+            for make in (_points, _sliced_points)
         ]
     _refuse_sizes(asked, divided)
     _refuse_shared(asked, divided)
     count = sum(len(layout.points) for layout in found)
     if count > MOST_POINTS:
         raise BadInput(f"{count:,} points are asked for, and at most {MOST_POINTS:,} are looked at")
+    if not count:
+        raise BadInput(
+            "--experts tp: a group of one GPU has nothing to slice; ask for a larger --ep, or for ep"
+        )
     return [layout for layout in found if layout.points], tuple(dict.fromkeys(notes))
 
 
@@ -62,7 +68,7 @@ def question(base: PlanRequest, point: Point, group: Topology) -> PlanRequest:
         budget_seconds=None,
         phase=point.phase,
         tokens_per_rank=point.tokens_per_rank,
-        transport=point.transport,
+        transport=SLICED_TRANSPORT if point.sliced else point.transport,
         attention_tp=point.attention_tp,
     )
 
@@ -75,6 +81,8 @@ def machine_name(text: str | Topology | None) -> str:
 
 
 def _points(asked: SweepRequest, topology: Topology, machine: str, ep: int) -> Iterator[Point]:
+    if "ep" not in asked.experts:
+        return
     choices = product(
         asked.redundant,
         asked.engines,
@@ -87,6 +95,17 @@ def _points(asked: SweepRequest, topology: Topology, machine: str, ep: int) -> I
         if ep % attention_tp == 0:  # the GPUs of a group that share attention, in whole groups
             groups = topology.gpu_count // ep
             yield Point(machine, ep, groups, redundant, engine, phase, transport, tokens, attention_tp)
+
+
+def _sliced_points(asked: SweepRequest, topology: Topology, machine: str, gpus: int) -> Iterator[Point]:
+    """Without expert parallelism; attention over all GPUs of a group too, as engines do unless told."""
+    if "tp" not in asked.experts or gpus == 1:
+        return
+    shared = dict.fromkeys(one for one in (*asked.attention_tp, gpus) if gpus % one == 0)
+    choices = product(asked.engines, asked.phases, asked.tokens_per_rank, shared)
+    for engine, phase, tokens, attention_tp in choices:
+        groups = topology.gpu_count // gpus
+        yield Point(machine, gpus, groups, 0, engine, phase, None, tokens, attention_tp, sliced=True)
 
 
 def _refuse_sizes(asked: SweepRequest, divided: set[int]) -> None:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from planner.base import Infeasible
-from planner.cost import CurvePoint, WholeStep, ledger, whole_step
+from planner.cost import Cost, CurvePoint, WholeStep, ledger, whole_step
 from planner.load import LoadProfile
+from planner.placement import Placement
 from planner.planning.answer import ResolvedRequest, resolve
 from planner.planning.redundancy import curve_point, redundant_curve
 from planner.planning.request import PlanRequest
@@ -45,13 +46,18 @@ def _row(base: PlanRequest, point: Point, group: Placed) -> Row:
     try:
         asked = resolve(question(base, point, group.topology))
         problem = asked.problem_of(_redundant(asked, point, group))
+        return Row(point, _figures(problem, point, group, asked.held_out_load))
     except Infeasible as refused:
         return Row(point, None, str(refused))
-    return Row(point, _figures(problem, point, group, asked.held_out_load))
 
 
 def _redundant(asked: ResolvedRequest, point: Point, group: Placed) -> int:
-    """Chosen as `solve` does, but on the sum of the fitted load: windows would take most of a sweep."""
+    """Chosen as `solve` does, but on the sum of the fitted load: windows would take most of a sweep.
+
+    Slices need none; experts that do not divide are counted in memory as if they were placed.
+    """
+    if point.sliced:
+        return asked.least_redundant
     if isinstance(point.redundant, int):
         return point.redundant
     if point.redundant == FEWEST:
@@ -70,17 +76,20 @@ def _redundant(asked: ResolvedRequest, point: Point, group: Placed) -> int:
 
 
 def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfile | None) -> Figures:
-    placement = group.placement(problem, point.engine)
-    priced = group.judged(problem, point.engine, held_out)
-    step = whole_step(problem, priced, point.engine)
-    memory = ledger(problem, point.engine)
+    def priced_on(machine: Topology | None = None) -> Cost:
+        if point.sliced:
+            return group.sliced(problem, held_out, machine)
+        return group.judged(problem, point.engine, held_out, machine)
 
     def tokens_on(machine: Topology | None) -> float | None:
         if machine is None:
             return None
         changed = replace(problem, topology=machine)
-        there = group.judged(problem, point.engine, held_out, machine)
-        return whole_step(changed, there, point.engine).tokens_per_s_per_gpu
+        return whole_step(changed, priced_on(machine), point.engine).tokens_per_s_per_gpu
+
+    priced = priced_on()
+    step = whole_step(problem, priced, point.engine, sliced=point.sliced)
+    memory = ledger(problem, point.engine)
 
     return Figures(
         redundant=problem.redundant,
@@ -95,10 +104,15 @@ def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfil
         requests=memory.requests,
         nics_halved=tokens_on(group.nics_halved),
         full_fabric=tokens_on(group.full_fabric),
-        survives=int(placement.replicas_LE(problem.model.experts).min()) - 1,
-        services=services(problem, point.engine),
-        method=group.search.method,
+        survives=0 if point.sliced else _spare(group.placement(problem, point.engine), problem),
+        services=services(problem, point.engine, sliced=point.sliced),
+        method="" if point.sliced else group.search.method,
     )
+
+
+def _spare(placement: Placement, problem: Problem) -> int:
+    """GPUs that may be lost, whichever, with every expert still there."""
+    return int(placement.replicas_LE(problem.model.experts).min()) - 1
 
 
 def _bottleneck(step: WholeStep, tier: str) -> str:

@@ -7,6 +7,7 @@ from planner.topology import Topology
 
 FEWEST = "fewest"  # as few redundant experts as divide over the GPUs: 0 in most layouts
 AUTO = "auto"  # R by predicted time and memory, as `solve` chooses it
+EXPERTS = ("ep", "tp")  # whole on one GPU or more, or a slice of each on every GPU
 METHOD = "refine"  # places the experts of every point: a second where `auto` takes a minute
 
 
@@ -26,12 +27,16 @@ class SweepRequest:
     phases: tuple[str, ...] = ("decode",)
     transports: tuple[str | None, ...] = (None,)
     tokens_per_rank: tuple[int | None, ...] = (None,)
+    experts: tuple[str, ...] = EXPERTS
     tpot_seconds: float | None = None  # no decode step may take longer
 
 
 @dataclass(frozen=True)
 class Point:
-    """One layout in one step: `groups` servers of `ep` GPUs each fill the machine."""
+    """One layout in one step: `groups` servers of `ep` GPUs each fill the machine.
+
+    `sliced`: without expert parallelism, every GPU of a server holds a slice of every expert.
+    """
 
     machine: str
     ep: int
@@ -42,6 +47,7 @@ class Point:
     transport: str | None
     tokens_per_rank: int | None
     attention_tp: int
+    sliced: bool = False
 
     @property
     def layout(self) -> str:
@@ -49,4 +55,5 @@ class Point:
         >>> Point("lab", 8, 2, 0, None, "decode", None, None, 1).layout
         '2 x EP8'
         """
-        return f"{self.groups} x EP{self.ep}" if self.groups > 1 else f"EP{self.ep}"
+        one = f"TP{self.ep}" if self.sliced else f"EP{self.ep}"
+        return f"{self.groups} x {one}" if self.groups > 1 else one

@@ -14,6 +14,7 @@ class Service:
     serves: bool
     own: bool
     why: str  # the first rule that refuses it
+    launch: str = ""  # words that serve a layout which needs no plan
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from planner.bench import run_bench, whole_peer, whole_step
 from planner.bench.whole_fit import fit
 from planner.bench.whole_law import TPOT, errors, halves
 from planner.bench.whole_rows import ROWS, Row, read_rows, repaired, rows_folder
-from planner.bench.whole_terms import Measured, measured
+from planner.bench.whole_terms import Measured, measured, possible
 from planner.cost import calibration
 from planner.report.bench import bench_tables
 
@@ -236,3 +236,29 @@ def test_what_ships_is_what_the_rows_say() -> None:
     for gpu, own in by_gpu.items():
         found, _ = TPOT.judged(shipped.law, own)
         assert found.mean_error == pytest.approx(shipped.errors[gpu].mean_error, abs=0.005)
+
+
+def test_rows_without_expert_parallelism_are_those_of_one_server_with_sliced_experts(tmp_path: Path) -> None:
+    """Not two stages' or wide ones', nor rows with expert parallelism; they are priced as slices."""
+    entries = [
+        entry("sliced", (4, 1, 4, 1), batch_size=8),
+        entry("apart", (1, 4, 4, 1), batch_size=2),
+        entry("stages", (4, 1, 4, 1), batch_size=8, pp_size=2),
+        entry("wide", (16, 1, 16, 1), batch_size=8),
+        entry("whole", (4, 1, 1, 4), batch_size=8),
+        entry("one", (1, 1, 1, 1), batch_size=8),
+    ]
+    folder = listed(tmp_path, entries)
+    rows = read_rows(folder, sliced=True)
+    assert {row.name for row in rows} == {"sliced", "apart"}
+    assert {row.name for row in read_rows(folder)} == {"whole"}
+    sliced = next(measured(row) for row in rows if row.name == "sliced")
+    whole = measured(read_rows(folder)[0])
+    assert whole.least_seconds == sliced.least_seconds > 0
+    assert sliced.step == pytest.approx(whole.step)  # an even load keeps no GPU waiting, sliced or whole
+
+
+def test_what_took_less_than_reading_is_left_out(tmp_path: Path) -> None:
+    entries = [entry(f"{ms} ms", (4, 1, 4, 1), batch_size=8, silicon_tpot_ms=ms) for ms in (0.0001, 5)]
+    rows = [measured(row) for row in read_rows(listed(tmp_path, entries), sliced=True)]
+    assert [one.row.name for one in possible(rows)] == ["5 ms"]

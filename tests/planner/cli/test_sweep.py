@@ -16,11 +16,11 @@ def test_the_first_line_is_the_answer_and_json_has_the_rows() -> None:
     assert said.exit_code == 0, said.output
     value = json.loads(run("sweep", *SMALL, "--json").stdout)
     first = value["phases"]["decode"][0]
-    layout = f"{first['groups']} x EP{first['ep']}" if first["groups"] > 1 else f"EP{first['ep']}"
+    one = f"{first['experts'].upper()}{first['ep']}"
     line = said.stdout.splitlines()[0]
-    assert line.startswith(f"{layout}, R = {first['redundant']}: ")
+    assert line.startswith(f"{first['groups']} x {one}" if first["groups"] > 1 else one)
     assert f"{first['tokens_per_s_per_gpu']:,.0f} tokens/s/GPU" in line
-    assert value["answers"]["decode"] in said.stdout.replace("\n", " ")
+    assert value["answers"]["decode"] in " ".join(said.stdout.split())
 
 
 def test_both_phases_are_ranked_apart() -> None:
@@ -51,9 +51,30 @@ def test_the_plan_of_the_answer_is_written(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["gpus"] == first["ep"]
 
 
+def test_a_layout_without_ep_needs_no_plan_and_one_with_it_stands_beside() -> None:
+    """The words of the engines, and the command for the best layout with experts to place."""
+    said = " ".join(run("sweep", *SMALL, "--engine", "sglang").stdout.split())
+    assert said.startswith("TP4, attention DP4: ")
+    assert "; with EP (EP4, R = 0) " in said.partition("hgx-h100:2x2, 16 tokens")[0]
+    assert (
+        " Next: no plan needed: sglang --tp-size 4 --attn-dp-size 4. With EP: moeplan solve --model mixtral "
+        in said
+    )
+
+
+def test_without_experts_to_place_no_plan_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    said = run("sweep", *SMALL, "--experts", "tp", "-o", path)
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[-1] == "wrote no plan: no row that can be run has experts to place"
+    assert not path.exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
+        (("--experts", "dp"), "--experts 'dp': give ep, tp, or both"),
+        (("--experts", "tp", "--ep", "1"), "--experts tp: a group of one GPU has nothing to slice"),
         (("--ep", "4,x"), "--ep 'x': give whole numbers of at least 1"),
         (("--ep", "3"), "--ep 3: equal groups divide"),
         (("--attention-tp", "3"), "--attention-tp 3: it divides none of the EP sizes 1, 2, 4"),
@@ -70,7 +91,7 @@ def test_a_slip_of_the_pen_is_one_line(flags: tuple[str, str], words: str) -> No
 
 def test_the_next_command_is_one_that_solve_takes(tmp_path: Path) -> None:
     """The line makes the plan of the answer."""
-    said = run("sweep", *SMALL, "--context", "512")
+    said = run("sweep", *SMALL, "--context", "512", "--experts", "ep")
     line = next(line for line in said.stdout.replace("\n--", " --").splitlines() if line.startswith("Next: "))
     words = line.removeprefix("Next: moeplan ").split()
     assert "--context" in words

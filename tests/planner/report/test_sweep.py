@@ -52,3 +52,30 @@ def test_where_nothing_is_fast_enough_the_shortest_step_is_nearest() -> None:
     more = replace(wide.figures, step=replace(wide.figures.step, tokens_per_s_per_gpu=500.0))
     said = first(replace(wide, figures=more), narrow, tpot=1.0)
     assert said.startswith("no layout is within --tpot 1 s; nearest is 2 x EP4")
+
+
+def without_ep(one: SweepRow) -> SweepRow:
+    return replace(one, point=replace(one.point, sliced=True))
+
+
+def test_the_best_without_ep_is_spoken_of_beside_an_answer_with_it() -> None:
+    """Not as a wider or narrower layout: how many tokens, ties, and what is too far off to choose by."""
+    said = first(row(1.0), without_ep(row(1.25)))
+    assert said.endswith("; without EP (2 x TP8, attention DP8) 20% fewer tokens/s")
+    said = first(row(1.0), without_ep(row(1.25, error=0.25)))
+    assert said.endswith("; without EP (2 x TP8, attention DP8) as many within the model's error")
+    said = first(row(1.0), without_ep(row(1.25, error=0.4)))
+    assert said.endswith("cannot be told apart, predictions are 40% off")
+
+
+def test_the_best_with_ep_is_spoken_of_beside_an_answer_without() -> None:
+    said = first(row(1.25), without_ep(row(1.0)))
+    assert said.startswith("2 x TP8, attention DP8: 100 tokens/s/GPU")
+    assert said.endswith("; with EP (2 x EP8, R = 0) 20% fewer tokens/s")
+    assert first(row(None), without_ep(row(1.0))).endswith("; with EP nothing fits")
+    assert first(row(1.0, serves=False), without_ep(row(1.0))).endswith("; no engine serves it with EP")
+
+
+def test_a_step_without_ep_that_is_too_long_says_so() -> None:
+    said = first(row(1.0), without_ep(row(3.0)), tpot=2.0)
+    assert said.endswith("; without EP (2 x TP8, attention DP8) TPOT 3 s, too slow")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from planner.base import BadInput
-from planner.cost import Cost, cost, ledger, whole_step
+from planner.cost import Cost, cost, ledger, sliced_cost, whole_step
 from planner.engines import judge_launch
+from planner.model import find_model
 from planner.plan import Plan
 from planner.planning import PlanRequest, Sweep, SweepRequest, SweepRow, answer, best_plan, sweep
 from planner.planning.groups import with_nics_at
@@ -23,6 +24,7 @@ ASKED = SweepRequest(
     engines=(None, "sglang"),
     phases=("decode", "prefill"),
     tokens_per_rank=(16,),
+    experts=("ep",),
 )
 
 
@@ -128,7 +130,9 @@ def test_any_number_of_processes_gives_the_same_rows() -> None:
 def test_the_slowest_group_counts_where_groups_differ() -> None:
     """Requests are dealt to groups alike: the machine with a slow GPU is as fast as the group that has it."""
     topology = cluster(2, 2).with_speeds({3: 0.25})
-    asked = SweepRequest(PlanRequest("olmoe", workers=1), (topology,), ep=(2,), redundant=("fewest",))
+    asked = SweepRequest(
+        PlanRequest("olmoe", workers=1), (topology,), ep=(2,), redundant=("fewest",), experts=("ep",)
+    )
     row = rows_of(sweep(asked))[0]
     own = answer(
         PlanRequest("olmoe", replace(topology, nodes=topology.nodes[1:]), redundant=0, method="refine")
@@ -140,7 +144,9 @@ def test_the_slowest_group_counts_where_groups_differ() -> None:
 def test_survives_counts_losses_that_leave_every_expert() -> None:
     """As many as the experts with fewest replicas have to spare."""
     base = PlanRequest("mixtral", workers=1, context=256)
-    asked = SweepRequest(base, (read_topology("hgx-h200:1x4"),), ep=(4,), redundant=(0, 8, 24))
+    asked = SweepRequest(
+        base, (read_topology("hgx-h200:1x4"),), ep=(4,), redundant=(0, 8, 24), experts=("ep",)
+    )
     survives = {row.figures.redundant: row.figures.survives for row in rows_of(sweep(asked)) if row.figures}
     assert survives[0] == 0
     assert survives[24] == 3
@@ -150,6 +156,7 @@ def test_the_plan_of_the_answer_is_of_the_first_row(found: Sweep) -> None:
     row = found.answers["decode"]
     assert row.figures is not None
     plan = best_plan(ASKED, found)
+    assert plan is not None
     assert plan.problem.gpus == row.point.ep
     assert plan.problem.redundant == row.figures.redundant
     assert plan.origin.engine == row.point.engine
@@ -178,3 +185,40 @@ def test_a_budget_places_the_best_rows_by_the_whole_portfolio() -> None:
         held_out = answer(replace(asked, workers=1)).held_out
         assert held_out is not None
         assert first.figures.max_over_mean == held_out.max_over_mean
+
+
+def test_rows_without_ep_hold_the_bytes_of_ep_and_are_priced_by_their_own_law() -> None:
+    """The ledger of EP with R = 0 and transport `allgather`; attention on each GPU alone, and on all."""
+    base = PlanRequest("mixtral", workers=1, context=256)
+    asked = SweepRequest(
+        base, (read_topology("hgx-h200:1x4"),), ep=(4,), redundant=(0,), tokens_per_rank=(16,)
+    )
+    found = sweep(asked)
+    sliced = [row for row in rows_of(found) if row.point.sliced]
+    assert [row.point.layout for row in sliced] == ["TP4", "TP4"]
+    assert {row.point.attention_tp for row in sliced} == {1, 4}
+    for row in sliced:
+        figures, shared = row.figures, row.point.attention_tp
+        assert figures is not None
+        request = PlanRequest("mixtral", "hgx-h200:1x4", context=256, redundant=0, method="refine")
+        request = replace(request, tokens_per_rank=16, transport="allgather", attention_tp=shared)
+        plan = answer(replace(request, workers=1))
+        problem, priced = plan.problem, sliced_cost(plan.problem, plan.held_out_load)
+        assert figures.memory_left_bytes == ledger(problem, None).kv_left_bytes
+        assert figures.requests == ledger(problem, None).requests
+        assert figures.step == whole_step(problem, priced, None, sliced=True)
+        assert figures.survives == 0
+        assert figures.max_over_mean == 1
+        serving = {service.engine: service.launch for service in figures.services if service.serves}
+        assert serving["sglang"] == ("--tp-size 4" if shared == 4 else "--tp-size 4 --attn-dp-size 4")
+        assert set(serving) == {"sglang", "trtllm", "vllm"}
+
+
+def test_experts_that_do_not_divide_into_slices_do_not_fit() -> None:
+    """Mixtral's are 14,336 wide: 7 x 2,048."""
+    model = replace(find_model("mixtral"), expert_intermediate=14335)
+    base = PlanRequest(model, workers=1, context=256)
+    found = sweep(SweepRequest(base, (read_topology("hgx-h200:1x4"),), ep=(4,), experts=("tp",)))
+    assert {row.why_not for row in rows_of(found)} == {
+        "experts 14,335 wide do not divide into 4 equal slices"
+    }
