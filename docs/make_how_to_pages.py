@@ -1,7 +1,7 @@
 """Write what the commands of docs/how-to/*.md print into the pages, so that no answer there is an old one.
 
-Run it with `make docs`. A command keeps as many lines as the page shows of it, and `...` where there are more;
-one without a line is shown without its output.
+Run it with `make docs`. A command keeps as many lines as the page shows of it, and `...` where there are
+more; one without a line is shown without its output.
 """
 
 import os
@@ -17,12 +17,16 @@ from click.testing import CliRunner
 PAGES = sorted((Path(__file__).resolve().parent / "how-to").glob("*.md"))
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 NAMED_FILE = re.compile(r"^```\w+ name=(?P<name>[\w.-]+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+EXIT = re.compile(r"\s#.*\bexit (?P<code>\d+)\s*$")
 PROMPT, MORE = "$ moeplan ", "..."
 RUNNER = CliRunner(env={"COLUMNS": None})  # a pipe's width, whatever the terminal
 
 
 def how_to_page(page: Path) -> str:
-    """The page's text with what its commands print now, run in order in one folder with the files it shows."""
+    """The page's text with what its commands print now, run in order, beside the files that it shows.
+
+    RuntimeError where a command does not end as the page says (`# exit 2`, else 0).
+    """
     text = page.read_text(encoding="utf-8")
     before = Path.cwd()
     with TemporaryDirectory() as folder:
@@ -52,8 +56,9 @@ def _printed(line: str) -> list[str]:
 
     arguments = shlex.split(line.removeprefix(PROMPT), comments=True)
     found = RUNNER.invoke(main, arguments, prog_name="moeplan")
-    if found.exception is not None and not isinstance(found.exception, SystemExit):
-        raise found.exception
+    code = EXIT.search(line)
+    if found.exit_code != (int(code["code"]) if code else 0):
+        raise RuntimeError(f"{line}: exit {found.exit_code}\n{found.output}") from found.exception
     return found.output.splitlines()
 
 

@@ -16,8 +16,7 @@ from planner.base import parse_yaml, read_yaml
 from tests.places import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FOLDERS = ("docs", "how-to")
-PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name in FOLDERS]
+PAGES_WITH_COMMANDS = [page for page in PAGES if page.name == "README.md" or page.parent.name == "docs"]
 HOW_TO = [page for page in PAGES if page.parent.name == "how-to"]
 ANSWER_LINES = 5
 
