@@ -1,6 +1,7 @@
 """Hypothesis profiles: in CI the same examples every time, elsewhere new ones.
 
-Never a deadline, since the machine is shared.
+Never a deadline, since the machine is shared. And no COLUMNS of whoever runs the tests, xdist among them:
+what a test reads is what a pipe gets, unless it sets a width itself.
 """
 
 import os
@@ -10,6 +11,8 @@ from hypothesis import settings
 from tests.skips import pytest_sessionfinish, pytest_terminal_summary
 
 __all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]  # hooks: what a run leaves out
+
+os.environ.pop("COLUMNS", None)
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("dev", deadline=None)

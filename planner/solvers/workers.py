@@ -51,7 +51,9 @@ def work_apart(
         with _ctrl_c_held_back():  # from processes that are still starting, too
             results = waves if workforce.ray else Parallel(return_as="generator_unordered")(tasks)
         with _closed_in_silence(results):
-            yield from results
+            # `yield from` would close joblib's generator before the silence
+            for result in results:  # noqa: UP028
+                yield result
 
 
 def _backend(workforce: Workforce) -> dict[str, Any]:

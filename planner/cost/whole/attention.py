@@ -24,7 +24,7 @@ def attended_tokens(layer: Attention, context: float) -> float:
 
     >>> from planner.model import Attention
     >>> attended_tokens(Attention("grouped", 1, 8, 128, 128, kv_heads=2, window=128), 4096.0)
-    128.0
+    128
     """
     if layer.kind not in ("grouped", "mla", "compressed"):
         return 0.0

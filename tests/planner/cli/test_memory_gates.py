@@ -60,7 +60,7 @@ def test_a_plan_says_how_many_requests_fit(plan: Path) -> None:
     assert value["fits"]
     assert value["request_bytes"] == 512 * 32 * 2 * 8 * 128 * 2
     assert value["requests"] == int(value["kv_left_bytes"] / value["request_bytes"])
-    shown = run("solve", *MIXTRAL, "--redundant", "8", "--context", "512").stdout
+    shown = run("solve", *MIXTRAL, "--redundant", "8", "--context", "512", "--details").stdout
     assert f"fits {4 * value['requests']:,} requests of 512 tokens at once" in " ".join(shown.split())
 
 

@@ -125,7 +125,7 @@ def test_vectors_that_enter_cost_what_they_cost(transport: str, rows: float) -> 
 
 
 def test_a_plan_says_the_error_of_its_own_gpus() -> None:
-    """The last lines of a report: B200 and its error, and no other chip's."""
+    """The last lines of the details: B200 and its error, and no other chip's."""
     from rich.console import Console
 
     from planner.plan import Origin
@@ -136,7 +136,7 @@ def test_a_plan_says_the_error_of_its_own_gpus() -> None:
     plan = make_plan(lambda _: problem, 0, Search("linear"), Origin())
     console = Console(width=200, file=StringIO())
     with console.capture() as shown:
-        console.print(plan_report(plan))
+        console.print(plan_report(plan, details=True))
     text = shown.get()
     assert "mean error on B200 10.2%" in text
     assert "H100" not in text

@@ -57,7 +57,7 @@ def value(*words: str) -> dict[str, Any]:
 def test_objective_and_domains_are_in_the_plan(domains: list[str], tmp_path: Path) -> None:
     """Shown, written, and what `evaluate` reads back."""
     plan_file = str(tmp_path / "plan.json")
-    result = run(*SOLVE, *domains, "--robust", "--objective", "risk:1", "-o", plan_file)
+    result = run(*SOLVE, *domains, "--robust", "--objective", "risk:1", "--details", "-o", plan_file)
     assert result.exit_code == 0, result.output
     assert "objective (worst of 2 domains, mean + 1 standard deviations of windows)" in result.output
     assert "Domains apart" in result.output
@@ -84,7 +84,7 @@ def test_robust_beats_a_plan_of_the_sum_on_its_worst_domain(domains: list[str]) 
 def test_one_window_says_that_nothing_is_held_out(tmp_path: Path) -> None:
     """Figures on unseen load need two."""
     np.savez(tmp_path / "one.npz", counts=np.ones((LAYERS, EXPERTS), dtype=np.int64))
-    result = run(*SOLVE, "--load", str(tmp_path / "one.npz"), "--objective", "worst")
+    result = run(*SOLVE, "--load", str(tmp_path / "one.npz"), "--objective", "worst", "--details")
     assert "none held out: figures on unseen load need at least two windows" in " ".join(
         result.output.split()
     )
@@ -95,7 +95,7 @@ def test_a_layer_missing_in_a_trace_is_told(tmp_path: Path) -> None:
     """It gets the mean share of the others, and the plan says so."""
     ids_LTK = np.tile(np.arange(8 * 40).reshape(1, 40, 8) % EXPERTS, (LAYERS - 1, 1, 1))
     np.savez(tmp_path / "trace.npz", topk_ids=ids_LTK, seq_lens=[20, 20], layers=np.arange(1, LAYERS))
-    result = run(*SOLVE, "--load", str(tmp_path / "trace.npz"), "--method", "greedy")
+    result = run(*SOLVE, "--load", str(tmp_path / "trace.npz"), "--method", "greedy", "--details")
     assert result.exit_code == 0, result.output
     assert "layer 0: not measured" in " ".join(result.output.split())
 

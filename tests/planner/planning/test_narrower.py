@@ -28,7 +28,9 @@ def tokens(plan: Plan) -> float:
 def test_a_narrower_layout_that_serves_more_is_named_with_what_it_gains() -> None:
     """An even load: groups that no bytes leave are faster; the gain is that of `solve --ep` itself."""
     wide = answer(WIDE)
-    said = re.match(r"(\d+) x EP(\d+) with R = 0 on the same GPUs is predicted to serve ", line(wide))
+    said = re.match(
+        r"WARNING: (\d+) x EP(\d+) with R = 0 on the same GPUs is predicted to serve ", line(wide)
+    )
     assert said
     groups, ep = int(said[1]), int(said[2])
     assert groups * ep == 16
@@ -73,7 +75,7 @@ def test_many_replicas_on_two_nodes_are_held_against_two_groups_of_one() -> None
     )
     best_default = min((one.held_out or one.fitted).total_seconds for one in plan.baselines)
     assert (plan.held_out or plan.fitted).total_seconds < 0.7 * best_default
-    assert line(plan).startswith("2 x EP8 with R = ")
+    assert line(plan).startswith("WARNING: 2 x EP8 with R = ")
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_placement_that_breaks_a_rule_is_not_taken(monkeypatch: pytest.MonkeyP
 def test_the_same_question_gives_the_same_bytes(tmp_path: Path) -> None:
     """Without a budget effort is counted; the plan says which layers are proven, and of what."""
     question = ["--model", "mixtral", "--topology", "hgx-h100:1x4", "--redundant", "0"]
-    command = ["solve", *question, "--prove", "-o"]
+    command = ["solve", *question, "--prove", "--details", "-o"]
     for name in ("a.json", "b.json"):
         result = CliRunner().invoke(main, [*command, str(tmp_path / name)])
         assert result.exit_code == 0, result.output

@@ -48,11 +48,11 @@ def test_no_address_is_no_cluster() -> None:
     assert "ray" not in sys.modules
 
 
-def test_absent_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_ray_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line that says what to install."""
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
-        pytest.raises(BadInput, match=r"ray is not installed; pip install 'moeplan\[ray\]'"),
+        pytest.raises(BadInput, match=r"ray is not installed; pip install 'ray\[client\]'$"),
         joined("127.0.0.1:6379"),
     ):
         pass

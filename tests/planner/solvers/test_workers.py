@@ -17,6 +17,7 @@ from planner.problem import Problem, violations
 from planner.solvers import Progress, Search, Workforce, find_method
 from planner.solvers.blocks import solve_in_blocks
 from planner.solvers.kernels.arrays import Solved
+from planner.solvers.workers import work_apart
 from planner.solvers.workforce import Deadline
 from tests.planner.problem.test_layers import traced
 from tests.strategies import problem_of
@@ -134,6 +135,14 @@ def test_a_fault_in_a_worker_is_not_swallowed() -> None:
 
     with pytest.raises(ValueError, match="a bug of ours"):
         solve_in_blocks(skewed(3), solve, Workforce(2), Deadline(), seconds=0.0)
+
+
+def test_whoever_stops_between_two_results_hears_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    """Joblib's advice is for who writes the loop, not for who presses Ctrl-C in it."""
+    results = work_apart(time.sleep, [0, 30, 30, 30], Workforce(2))
+    next(results)
+    results.close()
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 SLOW_BLOCKS = """

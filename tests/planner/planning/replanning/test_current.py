@@ -52,7 +52,9 @@ def test_a_limited_re_plan(previous: Path, tmp_path: Path) -> None:
     """The plan holds its moves, no more than allowed; R is the previous plan's; the file passes the judge,
     and the text says what the moves take.
     """
-    result = run("solve", *SMALL, "--from", previous, "--max-moves", "5%", "-o", tmp_path / "new.json")
+    result = run(
+        "solve", *SMALL, "--from", previous, "--max-moves", "5%", "--details", "-o", tmp_path / "new.json"
+    )
     assert result.exit_code == 0, result.output
     value = json.loads((tmp_path / "new.json").read_text())
     moves = value["moves"]
@@ -81,7 +83,7 @@ def test_moves_of_the_file_lead_to_its_placement(previous: Path) -> None:
 
 def test_no_moves_allowed_keeps_the_plan(previous: Path) -> None:
     """And says so."""
-    result = run("solve", *SMALL, "--from", previous, "--max-moves", "0")
+    result = run("solve", *SMALL, "--from", previous, "--max-moves", "0", "--details")
     assert "nothing moves (allowed: 0)" in result.output
     value = json.loads(run("solve", *SMALL, "--from", previous, "--max-moves", "0", "--json").stdout)
     assert value["placement"] == json.loads(previous.read_text())["placement"]
