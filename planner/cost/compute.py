@@ -17,7 +17,15 @@ NEVER_MISSED = 40.0  # expected hits of a slot in a step: the chance that none c
 def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
     """Expected slots of each GPU that at least one token of a step reaches, whose weights are read.
 
-    A small decode step waits for them. Each token of source s reaches slot p with chance π_e · share[s,p],
+    A small decode step waits for them.
+    """
+    return np.asarray(touched_P(problem, routing).reshape(problem.gpus, -1).sum(axis=1))
+
+
+def touched_P(problem: Problem, routing: Routing) -> Floats:
+    """Chance of each slot that at least one token of a step reaches it.
+
+    Each token of source s reaches slot p with chance π_e · share[s,p],
     by itself: a replica is touched by the share of tokens that the rule gives it.
     """
     tokens = problem.workload.tokens_per_rank * (problem.gpus if len(routing.share_SP) == 1 else 1)
@@ -27,7 +35,7 @@ def touched_slots_G(problem: Problem, routing: Routing) -> Floats:
     reached_SC = np.minimum(chance_P[cold] * routing.share_SP[:, cold], 1.0)
     with np.errstate(divide="ignore"):  # an expert that every token chooses is never missed
         missed_P[cold] = np.exp(tokens * np.log1p(-reached_SC).sum(axis=0))
-    return np.asarray((1 - missed_P).reshape(problem.gpus, -1).sum(axis=1))
+    return np.asarray(1 - missed_P)
 
 
 class ComputeRates(NamedTuple):

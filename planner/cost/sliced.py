@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.base import Infeasible
-from planner.cost.compute import compute_seconds_G, touched_slots_G
+from planner.cost.compute import compute_seconds_G, touched_P
 from planner.cost.constants import constants_of
 from planner.cost.hops import allgather
 from planner.cost.phase import Phase
@@ -74,4 +74,4 @@ def _touched(problem: Problem, share_E: Floats) -> float:
     """Expected experts that at least one token of the group reaches in a step."""
     experts = np.arange(len(share_E))
     alone = Routing(share_E, np.ones((1, len(share_E))), experts)
-    return float(touched_slots_G(problem, alone).sum())
+    return float(touched_P(problem, alone).sum())

@@ -59,6 +59,12 @@ def test_a_load_with_a_hot_expert_costs_no_more_than_an_even_one() -> None:
     assert np.ptp(hot.load_LG) == 0
 
 
+def test_experts_that_do_not_divide_over_the_gpus_are_sliced_all_the_same() -> None:
+    """Five over two GPUs: as many are touched as on a GPU of its own that has the tokens of both."""
+    two, one = sliced_cost(asked([1] * 5, gpus=2)), sliced_cost(asked([1] * 5, gpus=1, tokens=16, width=32))
+    assert two.compute_seconds_L == pytest.approx(one.compute_seconds_L)
+
+
 def test_replicas_rule_and_transport_have_no_say() -> None:
     problem = asked([1] * 4, gpus=2)
     slot = replace(problem.workload, transport="slot", dispatch_dtype="fp8")

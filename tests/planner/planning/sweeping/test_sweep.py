@@ -222,3 +222,12 @@ def test_experts_that_do_not_divide_into_slices_do_not_fit() -> None:
     assert {row.why_not for row in rows_of(found)} == {
         "experts 14,335 wide do not divide into 4 equal slices"
     }
+
+
+def test_experts_that_do_not_divide_over_the_gpus_are_swept_too() -> None:
+    """Sixty over eight: whole ones need four redundant ones, slices none."""
+    base = PlanRequest("qwen1.5-moe-a2.7b", workers=1, context=256)
+    found = sweep(SweepRequest(base, (read_topology("hgx-h100:1"),), ep=(8,), redundant=("fewest",)))
+    rows = {row.point.layout: row.figures for row in rows_of(found)}
+    assert set(rows) == {"EP8", "TP8"}
+    assert all(figures is not None for figures in rows.values())
