@@ -51,8 +51,7 @@ def work_apart(
         with _ctrl_c_held_back():  # from processes that are still starting, too
             results = waves if workforce.ray else Parallel(return_as="generator_unordered")(tasks)
         with _closed_in_silence(results):
-            # `yield from` would close joblib's generator before the silence
-            for result in results:  # noqa: UP028
+            for result in results:  # noqa: UP028 - `yield from` closes joblib's generator before the silence
                 yield result
 
 

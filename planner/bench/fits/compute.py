@@ -1,6 +1,7 @@
 """Constants of expert compute, fitted to measured grouped GEMMs of one chip and weight dtype.
 
-seconds = fixed + max(operations / (peak · share), touched weights / (bandwidth · share)) + per_value · values
+seconds = fixed + max(operations / (peak · share), touched weights / (bandwidth · share))
+        + per_value · values
 
 `values` are the elements of all rows that enter: they are quantised, sorted and summed. Rows under an even
 load alone, for which it is known how many assignments a rank has.

@@ -1,7 +1,9 @@
 """Survival against the plain definition: take every loss away, and look whether an expert is gone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +55,24 @@ def test_an_expert_survives_where_it_has_a_slot_at_one_place_more_than_are_lost(
     assert bool((held_E >= survive.least_replicas).all()) == outlives(row_P, survive, node_G, experts)
 
 
+def is_the_least(
+    law: Callable[[Survival, int, Any], int],
+    possible: Callable[[int], bool],
+    survive: Survival,
+    experts: int,
+    node_G: Any,
+) -> int | None:
+    """The law's slots a GPU: possible, and one fewer is not; None where too few places refuse it."""
+    if len(set(survive.place_G(node_G).tolist())) < survive.least_replicas:
+        with pytest.raises(Infeasible, match="surviving any"):
+            law(survive, experts, node_G)
+        return None
+    least = law(survive, experts, node_G)
+    assert possible(least)
+    assert not possible(least - 1)
+    return least
+
+
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1, 1, 1), (3,), (3, 1)])
 @pytest.mark.parametrize("survive", [Survival(gpus=1), Survival(gpus=2), Survival(node=True)], ids=str)
 @pytest.mark.parametrize("experts", [2, 3])
@@ -73,13 +93,7 @@ def test_the_fewest_slots_are_the_fewest_of_all_placements(
             outlives(row_GS.ravel(), survive, node_G, experts) for row_GS in every_row(experts, gpus, slots)
         )
 
-    if len(set(survive.place_G(node_G).tolist())) < survive.least_replicas:
-        with pytest.raises(Infeasible, match="surviving any"):
-            least_slots_per_gpu(survive, experts, node_G)
-        return
-    least = least_slots_per_gpu(survive, experts, node_G)
-    assert possible(least)
-    assert not possible(least - 1)
+    is_the_least(least_slots_per_gpu, possible, survive, experts, node_G)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1, 1, 1), (3,), (3, 1), (4, 2, 1)])
@@ -99,14 +113,8 @@ def test_experts_placed_anew_need_slots_on_the_gpus_left(
             (len(node_G) - len(lost)) * min(slots, experts) >= experts for lost in loss_sets(survive, node_G)
         )
 
-    if len(set(survive.place_G(node_G).tolist())) < survive.least_replicas:
-        with pytest.raises(Infeasible, match="surviving any"):
-            least_slots_replaced(survive, experts, node_G)
-        return
-    least = least_slots_replaced(survive, experts, node_G)
-    assert possible(least)
-    assert not possible(least - 1)
-    assert least <= least_slots_per_gpu(survive, experts, node_G)
+    least = is_the_least(least_slots_replaced, possible, survive, experts, node_G)
+    assert least is None or least <= least_slots_per_gpu(survive, experts, node_G)
 
 
 def test_losses_are_all_sets_of_gpus_or_all_nodes() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,8 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def sides(folder: Path, *names: str, **asked: object) -> Comparison:
-    return compare(CompareRequest(tuple(folder / name for name in names), **asked))  # type: ignore[arg-type]
+def sides(folder: Path, *names: str, **asked: Any) -> Comparison:
+    return compare(CompareRequest(tuple(folder / name for name in names), **asked))
 
 
 def test_the_balanced_plan_wins_on_a_skewed_load(folder: Path) -> None:

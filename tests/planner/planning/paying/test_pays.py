@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +30,10 @@ SOON = OnlineBalancer(interval_steps=10, window_steps=10, stalls=True, source="m
 NEVER = replace(SOON, interval_steps=10**9)
 
 
-def posed(counts_WLE: object, slots_per_gpu: int = 3, **model: object) -> Problem:
+def posed(counts_WLE: object, slots_per_gpu: int = 3, **model: Any) -> Problem:
     """On two nodes of two GPUs, 100 tokens each: 400 assignments are a step."""
     counts = np.array(counts_WLE, dtype=np.int64)
-    known = small_model(counts.shape[2], layers=counts.shape[1], **model)  # type: ignore[arg-type]
+    known = small_model(counts.shape[2], layers=counts.shape[1], **model)
     load = LoadProfile(counts, known.moe_layer_ids, "made up for tests")
     return Problem(two_by_two(), known, load, Workload(tokens_per_rank=100), slots_per_gpu)
 
