@@ -1,4 +1,4 @@
-"""Times of one layer: the slowest rank of each repeat, then the median; phases that are missing are refused."""
+"""Times of a layer: the slowest rank of each repeat, then the median; missing phases are refused."""
 
 import numpy as np
 import pytest
