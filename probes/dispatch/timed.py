@@ -57,7 +57,7 @@ class Timed:
 
     @property
     def repeats(self) -> int:
-        return next(iter(self.seconds_GN.values())).shape[1]
+        return int(next(iter(self.seconds_GN.values())).shape[1])
 
     def slowest_N(self, phase: str) -> Floats:
         """Seconds of the slowest rank in each repeat: the phase is over when that is."""
