@@ -70,7 +70,7 @@ def back(
     pack: Callable[[Tensor], Tensor],
     unpack: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """sums_RH of this rank's own records: results go back the way those came, added up at each rank between."""
+    """sums_RH of this rank's own records: results go back as those came, added up at each rank between."""
     width, size = results_MH.shape[1], pack(results_MH[:0]).shape[1]
     sums = [results_MH.new_zeros((flow.rows(number), width)) for number in range(len(flow.legs))]
     for end, part in zip(flow.ends, results_MH.split([flow.rows(end) for end in flow.ends]), strict=True):
@@ -96,7 +96,7 @@ def _empty(rows: int, size: int, like: Tensor) -> Tensor:
 
 
 class _Exchange:
-    """The transfers of one pass through a flow's legs; `counts` are the records that come, by leg and rank."""
+    """The transfers of one pass through a flow; `counts` are the records that come, by leg and rank."""
 
     def __init__(
         self, wire: Wire, flow: Flow, counts: Sequence[list[int]], buffers: Sequence[Tensor]

@@ -21,7 +21,9 @@ from probes.dispatch import sent
 from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
-NODE_CHUNKS = 8  # parts of a dispatch over two hops, of which one is on its first hop while another is on its second
+NODE_CHUNKS = (
+    8  # parts of a dispatch over two hops, of which one is on its first hop while another is on its second
+)
 FAULTS = ("exit", "hang", "slow", "raise", "wrong-slot", "corrupt")
 PLAN = "plan"  # the side whose promise is judged
 
@@ -40,10 +42,14 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the placements under comparison, with its engine's replica shares share_LSP."""
+    """One of the placements under comparison, with the shares that its engine's replica rule gives.
+
+    A rule that picks by the batch alone picks for itself; for any other a slot is drawn with the shares.
+    """
 
     expert_LP: npt.NDArray[np.integer]
     share_LSP: npt.NDArray[np.float64]
+    replica_rule: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +71,6 @@ class DispatchJob:
     transport: str = "slot"
     dispatch_dtype: str = "bf16"
     combine_dtype: str = "bf16"
-    # one that picks by the batch alone picks for itself; for any other a slot is drawn with the shares
-    replica_rule: str = ""
     trace_LRK: npt.NDArray[np.integer] | None = None
     hidden: int | None = None
     tokens_per_rank: int = 128
@@ -97,7 +101,7 @@ class DispatchJob:
             )
         sent.check_transport(self.transport)
         if self.transport in ("node", "allgather"):
-            sent.same_index_GN(self.unit_G.astype(np.int64), self.transport)
+            sent.same_index_GU(self.unit_G.astype(np.int64), self.transport)
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -161,11 +165,15 @@ class DispatchJob:
 
         The engine's own pick where it makes no draw, else a draw with its shares.
         """
-        experts_TK, expert_P = self.experts_TK(row, source), self.sides[side_name].expert_LP[row]
-        if self.replica_rule in CHOICES:
-            return CHOICES[self.replica_rule](experts_TK, expert_P, source, self.gpus)
+        side = self.sides[side_name]
+        experts_TK, expert_P, share_SP = (
+            self.experts_TK(row, source),
+            side.expert_LP[row],
+            side.share_LSP[row],
+        )
+        if side.replica_rule in CHOICES:
+            return CHOICES[side.replica_rule](experts_TK, expert_P, source, self.gpus)
         rng = np.random.default_rng([self.seed, row, source, 1])
-        share_SP = self.sides[side_name].share_LSP[row]
         return sent.choose_slots(experts_TK, share_SP[source % len(share_SP)], expert_P, rng)
 
     def where(self, row: int, side_name: str) -> str:
@@ -178,7 +186,10 @@ def save(job: DispatchJob, path: Path) -> None:
     sides: Mapping[str, Side] = values.pop("sides")
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in values.items() if name not in arrays and name != "fault"}
-    rest |= {"fault": asdict(job.fault) if job.fault else None, "sides": list(sides)}
+    rest |= {
+        "fault": asdict(job.fault) if job.fault else None,
+        "sides": {name: side.replica_rule for name, side in sides.items()},
+    }
     for number, side in enumerate(sides.values()):
         arrays |= {f"expert_LP {number}": side.expert_LP, f"share_LSP {number}": side.share_LSP}
     text = np.frombuffer(json.dumps(rest).encode(), dtype=np.uint8)
@@ -191,8 +202,8 @@ def load(path: Path) -> DispatchJob:
     rest = json.loads(arrays.pop("json").tobytes())
     fault = Fault(**rest.pop("fault")) if rest["fault"] else None
     sides = {
-        name: Side(arrays.pop(f"expert_LP {number}"), arrays.pop(f"share_LSP {number}"))
-        for number, name in enumerate(rest.pop("sides"))
+        name: Side(arrays.pop(f"expert_LP {number}"), arrays.pop(f"share_LSP {number}"), rule)
+        for number, (name, rule) in enumerate(rest.pop("sides").items())
     }
     values = {**rest, **arrays, "layer_ids": tuple(rest["layer_ids"])}
     return replace(DispatchJob(sides=sides, **values), fault=fault)

@@ -33,7 +33,7 @@ def predict(job: DispatchJob, side_name: str, row: int) -> Prediction:
     slots_per_gpu = len(expert_P) // job.gpus
     slots_STK = np.stack([job.slots_TK(side_name, row, source) for source in range(job.gpus)])
     hops = sent.hops(slots_STK, slots_per_gpu, job.unit_G.astype(np.int64), job.transport)
-    messages_GG = np.sum(hops, axis=0, dtype=np.int64)
+    messages_GG: Counts = np.sum(hops, axis=0, dtype=np.int64)
     there, back = job.record_bytes
     return Prediction(
         hops,

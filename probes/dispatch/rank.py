@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from probes.dispatch.batch import Batch, Tokens, combine, compute, dispatch, make_tokens, prepare
-from probes.dispatch.job import DispatchJob
+from probes.dispatch.job import PLAN, DispatchJob
 from probes.dispatch.seen import PHASES, Seen
 from probes.ranks.wire import Wire
 
@@ -29,7 +29,7 @@ def work(job: DispatchJob, wire: Wire) -> list[Seen]:
         checked = {name: _checked(job, wire, tokens, batch, row, name) for name, batch in batches.items()}
         for _ in range(job.repeats):
             for name, batch in batches.items():
-                seconds, result_TH = one_pass(wire, batch, f"of layer {layer_id} ({name})")
+                seconds, result_TH = one_pass(wire, batch, f"of {job.where(row, name)}")
                 for phase in PHASES:
                     checked[name].seconds[phase].append(seconds[phase])
                 checked[name].wrong_sums.extend(_wrong_sums(wire.rank, result_TH, tokens))
@@ -60,8 +60,8 @@ def one_pass(wire: Wire, batch: Batch, where: str) -> tuple[dict[str, float], Te
 
 def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: int, side_name: str) -> Seen:
     """One pass with its bytes counted, which also warms up what is timed afterwards."""
-    wire.status.enter(f"check of layer {job.layer_ids[row]} ({side_name})")
-    if (row, side_name) == (0, "plan"):
+    wire.status.enter(f"check of {job.where(row, side_name)}")
+    if (row, side_name) == (0, PLAN):
         _misbehave(job, wire.rank)
     wire.tally.start()
     arrived_MB = dispatch(wire, batch)

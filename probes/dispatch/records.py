@@ -62,7 +62,9 @@ def unpack_vectors(bytes_RB: "Tensor", dtype: str, width: int) -> "Tensor":
     return bytes_RB[:, : each * width].contiguous().view(elements).to(exact)
 
 
-def pack_records(entry_Rn3: "Tensor", origin_R: "Tensor", vectors_RH: "Tensor", dtype: str, size: int) -> "Tensor":
+def pack_records(
+    entry_Rn3: "Tensor", origin_R: "Tensor", vectors_RH: "Tensor", dtype: str, size: int
+) -> "Tensor":
     """records_RB: `entry_Rn3` holds slot, expert and gate weight of each assignment."""
     import torch
 
@@ -79,7 +81,9 @@ def unpack_headers(records_RB: "Tensor", entries: int) -> tuple["Tensor", "Tenso
     """origin_R and entry_Rn3 of packed records."""
     import torch
 
-    header_Rn2 = records_RB[:, : HEADER_BYTES * entries].contiguous().view(torch.int32).reshape(-1, entries, 2)
+    header_Rn2 = (
+        records_RB[:, : HEADER_BYTES * entries].contiguous().view(torch.int32).reshape(-1, entries, 2)
+    )
     slot_Rn, expert_Rn = header_Rn2[:, :, 0] >> SLOT_SHIFT, header_Rn2[:, :, 0] & 0xFFFF
     gate_Rn = header_Rn2[:, :, 1] & GATES
     return header_Rn2[:, 0, 1] >> ORIGIN_SHIFT, torch.stack([slot_Rn, expert_Rn, gate_Rn], dim=2)

@@ -2,8 +2,8 @@
 
 Tokens come from the load, slots from the replica rule, messages from the transport.
 
-Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, U units (nodes or NVLink
-domains). GPU of slot p is p // slots_per_gpu.
+Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, U units
+(nodes or NVLink domains). GPU of slot p is p // slots_per_gpu.
 """
 
 import numpy as np

@@ -5,6 +5,7 @@ Shapes: R records held, M records of one leg, G GPUs (ranks), n assignments in a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -30,8 +31,7 @@ def steps(transport: str, wire: Wire, records: int, chunks: int) -> list[Step]:
     """The steps of a transport for so many records of this rank; `chunks`: parts that overlap."""
     if transport == "node":
         bounds = [records * chunk // chunks for chunk in range(chunks + 1)]
-        parts = list(zip(bounds[:-1], bounds[1:], strict=True))
-        over = [Step(None, to_units, first, end, ends=False) for first, end in parts]
+        over = [Step(None, to_units, first, end, ends=False) for first, end in pairwise(bounds)]
         return over + [Step(chunk, to_neighbours, 0, None, ends=True) for chunk in range(chunks)]
     if transport == "allgather":
         return _ring(len(wire.unit_G.unique()))

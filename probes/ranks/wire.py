@@ -129,7 +129,7 @@ class Wire:
             (self.rank + step) % self.gpus for step in steps
         ]
 
-    def _posted(self, post: Callable[[], list[dist.Work | None]]) -> list[dist.Work]:
+    def _posted(self, post: Callable[[], Sequence[dist.Work | None]]) -> list[dist.Work]:
         try:
             return [work for work in post() if work is not None]
         except RuntimeError as error:
