@@ -103,7 +103,7 @@ class _Exchange:
     ) -> None:
         self._wire = wire
         self._incoming = [buffer.split(counts_G) for buffer, counts_G in zip(buffers, counts, strict=True)]
-        self._overlaps = wire.device.type != "cuda"
+        self._overlaps = wire.overlaps
         self._receives: list[list[Any]] = [[] for _ in flow.legs]
         self._sends: list[Any] = []
         order = range(len(flow.legs))

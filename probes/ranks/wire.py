@@ -69,6 +69,11 @@ class Wire:
     def gpus(self) -> int:
         return len(self.unit_G)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether one exchange can be under way while another begins: with gloo, whose order is by tag."""
+        return self.device.type != "cuda"
+
     def barrier(self) -> None:
         self._waits(lambda: dist.barrier(self.control))
 
