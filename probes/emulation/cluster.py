@@ -31,7 +31,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Emulation:
-    """A running cluster. `topology` has the rates that its links are shaped to, and the names of its hosts."""
+    """A running cluster. `topology` has the rates that its links are shaped to, and its hosts' names."""
 
     topology: Topology
     enter: tuple[str, ...]  # the words before a command that runs in the cluster

@@ -1,8 +1,8 @@
 """Addresses of an emulated cluster, and the lines that make and shape its links. Pure.
 
-Every rank has a network namespace with `eth0`, whose other end `port7` is in the helper's namespace. A pipe is
-a pair of devices there, `in12` and `out12`: what goes into the first is held to the rate of resource 12 and
-comes out of the second. Hops are filters on what comes in at `port7` and `out12`; they hand packets on by
+Every rank has a network namespace with `eth0`, whose other end `port7` is in the helper's namespace. A pipe
+is a pair of devices there, `in12` and `out12`: what goes into the first is held to the rate of resource 12
+and comes out of the second. Hops are filters on what comes in at `port7` and `out12`; they hand packets on by
 address. There is no bridge and nobody asks for addresses: all links have one hardware address.
 """
 
@@ -79,14 +79,19 @@ def _shared_shaping(topology: Topology, wiring: Wiring) -> list[str]:
         lines += _shaped_ends(topology, f"port{rank}", shapers, "src")
         lines.append(f"qdisc add dev port{rank} clsact")
     for pipe in wiring.pipes:
-        lines += [f"qdisc add dev in{pipe} root handle 1: htb default 1", *_held(topology, f"in{pipe}", 1, pipe)]
+        lines += [
+            f"qdisc add dev in{pipe} root handle 1: htb default 1",
+            *_held(topology, f"in{pipe}", 1, pipe),
+        ]
         lines.append(f"qdisc add dev out{pipe} clsact")
     return [*lines, *(_hop_line(topology, hop) for hop in wiring.hops)]
 
 
 def _hop_line(topology: Topology, hop: Hop) -> str:
     at = f"port{hop.source}" if hop.after is None else f"out{hop.after}"
-    sent = "" if hop.after is None or hop.source is None else f"match ip src {address(topology, hop.source)}/32 "
+    sent = (
+        "" if hop.after is None or hop.source is None else f"match ip src {address(topology, hop.source)}/32 "
+    )
     match = f"{sent}match ip dst {address(topology, hop.target)}/32"
     into = f"port{hop.target}" if hop.into is None else f"in{hop.into}"
     return f"filter add dev {at} ingress protocol ip u32 {match} action mirred egress redirect dev {into}"

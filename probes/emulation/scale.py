@@ -27,7 +27,7 @@ def _most_sent_bytes_per_s(topology: Topology) -> float:
 
 
 def as_shaped(topology: Topology, scale: float) -> Topology:
-    """The cluster that is made: rates divided by `scale` and measured as they were shaped, hosts with names."""
+    """The cluster that is made: rates divided by `scale`, measured as they were shaped; hosts with names."""
 
     def shaped(rate: Rate) -> Rate:
         return Rate(rate.bytes_per_s / scale, _shaped(rate.evidence, scale))

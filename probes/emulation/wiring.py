@@ -20,7 +20,7 @@ Route = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Shaper:
-    """A resource that is held to its rate at the link of `rank`, for what it sends to or gets from `peers`."""
+    """A resource that is held to its rate at the link of `rank`, in its traffic with `peers`."""
 
     resource: int
     rank: int

@@ -26,9 +26,7 @@ class Cluster(Protocol):
         """What torchrun or srun would tell the rank."""
 
 
-def run_in(
-    cluster: Cluster, directory: Path, module: str, ranks: int, timeout_seconds: float
-) -> list[str]:
+def run_in(cluster: Cluster, directory: Path, module: str, ranks: int, timeout_seconds: float) -> list[str]:
     """Start the ranks in the cluster and return what each found, as text. None of them is left."""
     with contextlib.ExitStack() as stack:
         started = _Started()
@@ -43,7 +41,7 @@ class _Started:
     """The ranks' processes, watched like one launcher: it has ended when all have, or one has badly."""
 
     def __init__(self) -> None:
-        self._processes: list["subprocess.Popen[bytes]"] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self.returncode: int | None = None
 
     def add(self, cluster: Cluster, directory: Path, module: str, rank: int) -> None:
@@ -66,7 +64,7 @@ class _Started:
         return self.returncode
 
     def end(self) -> None:
-        """All that still run, each with its process group: after it is waited for its number may be another's."""
+        """All that still run, by process group: once one is waited for, its number may be another's."""
         for process in self._processes:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):

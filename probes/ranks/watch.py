@@ -64,7 +64,7 @@ def _raise_fault(directory: Path, places: list[Place]) -> None:
         raise RunFailed(f"{gone} without a result; {remedy}")
     lines = (directory / "launcher.log").read_text(errors="replace").strip().splitlines()
     said = lines[-1] if lines else "it said nothing"
-    raise RunFailed(f"torch's launcher ended before the ranks did: {said}")
+    raise RunFailed(f"the launcher ended before the ranks did: {said}")
 
 
 def _raise_loss(directory: Path, places: list[Place]) -> None:
@@ -85,4 +85,4 @@ def _late(places: list[Place], ranks: int) -> str:
     absent = sorted(set(range(ranks)) - {place.rank for place in places})
     if absent:
         return f"rank{'s' if len(absent) > 1 else ''} {', '.join(map(str, absent))} did not start"
-    return "; ".join(place.text for place in laggards(places)) or "torch's launcher did not end"
+    return "; ".join(place.text for place in laggards(places)) or "the launcher did not end"
