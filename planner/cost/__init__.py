@@ -20,7 +20,6 @@ from planner.cost.over_windows import (
 )
 from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
-from planner.cost.pipeline import pipelined_seconds
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.cost.refill import EMPTY, refilled
@@ -29,7 +28,7 @@ from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.served import Served
 from planner.cost.sliced import sliced_cost
 from planner.cost.step import cost
-from planner.cost.traffic import hop_messages, message_bytes, messages_GG, units
+from planner.cost.traffic import message_bytes, messages_GG, units
 from planner.cost.whole import (
     AS_PLANNED,
     JUDGED_REQUESTS,
@@ -89,7 +88,6 @@ __all__ = [
     "does_not_fit",
     "efficiency_R",
     "grouped_bytes",
-    "hop_messages",
     "inclusion_E",
     "ledger",
     "levelled_off",
@@ -100,7 +98,6 @@ __all__ = [
     "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
-    "pipelined_seconds",
     "pose_case",
     "refilled",
     "remote_places_L",

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from planner.cost import pipelined_seconds
 from planner.cost.hops import allgather
+from planner.cost.pipeline import pipelined_seconds
 
 SECONDS_HR = arrays(np.float64, (2, 3), elements=st.floats(0, 100))
 
