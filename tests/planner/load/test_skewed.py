@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.load import hot_shares, lognormal_shares
+from planner.load.skewed import hot_shares, lognormal_shares
 
 
 @given(experts=st.integers(2, 64), drawn=st.floats(0, 1), seed=st.integers(0, 9))
