@@ -70,6 +70,10 @@ def errors(predicted: Sequence[float], measured: Sequence[float]) -> Errors:
     return Errors(len(error_N), float(size_N.mean()), float(error_N.mean()), float(size_N.max()))
 
 
+def errors_of(cells: Sequence[Cell], predicted: Callable[[Cell], float]) -> Errors:
+    return errors([predicted(cell) for cell in cells], [cell.measured for cell in cells])
+
+
 @dataclass(frozen=True)
 class Whole:
     """Both phases of one setting under one placement."""
@@ -93,11 +97,13 @@ def wholes_of(cells: Iterable[Cell]) -> list[Whole]:
 
 
 def rank_correlation(a_N: Floats, b_N: Floats) -> float:
-    """Spearman's; what is equal shares its ranks.
+    """Spearman's; what is equal shares its ranks. Zero where all is equal on one side.
 
     >>> round(rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])), 3)
     0.5
     """
+    if (a_N == a_N[0]).all() or (b_N == b_N[0]).all():
+        return 0.0
     return float(np.corrcoef(_ranks(a_N), _ranks(b_N))[0, 1])
 
 

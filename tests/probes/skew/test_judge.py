@@ -40,6 +40,11 @@ def test_rank_correlation_of_ties_by_hand() -> None:
     assert rank_correlation(np.array([5.0, 5.0, 9.0]), np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8660254)
 
 
+def test_no_order_is_no_correlation() -> None:
+    """All predicted alike."""
+    assert rank_correlation(np.ones(3), np.arange(3.0)) == 0
+
+
 def test_a_winner_is_sought_among_pairs_that_were_measured_apart() -> None:
     """5 % apart is none; of the others one was predicted the wrong way."""
     found = winners(
