@@ -21,7 +21,8 @@ def run_over_ranks(
 ) -> tuple[int, list[str]]:
     """The rank of this process (0 speaks), and what every rank found. RunFailed names the ranks that did not.
 
-    Ranks started here read their task from the folder that `save` has filled, by `task_in` of the module.
+    Ranks started here read their task from the folder that `save` has filled, by `task_in` of the module. In
+    a `cluster` each is started in its place there, whatever launcher has started this process.
     """
     party = task.party
     limit = Limit.from_now(party.timeout_seconds)
