@@ -13,11 +13,12 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from planner.base import BadInput
 from probes.ranks.last_words import LastWords, last_words
-from probes.ranks.launch import run_id
+from probes.ranks.launch import launched_world, run_id
 from probes.ranks.meeting import LINGER_SECONDS, Meeting, open_store
 from probes.ranks.party import Limit, PeersLostError, RankBugError, RunFailed, Task
-from probes.ranks.reason import account_of, reason_of
+from probes.ranks.reason import account_of, reason_of, said_of
 from probes.ranks.stop import stoppable
 from probes.ranks.wire import open_wire
 
@@ -48,8 +49,9 @@ def run_launched(task: Task, limit: Limit) -> tuple[int, list[str]]:
 def tell_others(error: Exception) -> None:
     """Where this rank cannot begin: the others hear why instead of waiting for it."""
     limit = Limit.from_now(EARLY_SECONDS)
-    with contextlib.suppress(RunFailed, dist.DistError):
-        meeting = _meet(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), limit)
+    with contextlib.suppress(BadInput, dist.DistError):  # that it is not told where to meet, too
+        world = launched_world("the run")
+        meeting = _meet(int(os.environ["RANK"]), world, limit)
         meeting.tell_fault(_reason(error))
         meeting.leave()
 
@@ -97,7 +99,7 @@ def _meet(rank: int, world: int, limit: Limit) -> Meeting:
             _tell_under(host, port, world, taken)
             raise RunFailed(taken) from error
         late = f"rank {rank} did not find rank 0 at {host}:{port}"
-        raise RunFailed(f"{late} ({_first_line(error)}); {limit.text}") from error
+        raise RunFailed(f"{late} ({said_of(error)}); {limit.text}") from error
     return Meeting(PrefixStore(run_id(os.environ), store), rank, world)
 
 
@@ -122,7 +124,7 @@ def _lost(error: Exception, meeting: Meeting, limit: Limit, phase: str) -> RunFa
         meeting.leave()
     except dist.DistError:
         why = "the ranks lost each other and the store of rank 0 as well; look at rank 0's log first"
-    return RunFailed(f"{why} ({_first_line(error)})")
+    return RunFailed(f"{why} ({said_of(error)})")
 
 
 def _failed(error: Exception, meeting: Meeting, phase: str) -> Exception:
@@ -145,7 +147,3 @@ def _hang_up() -> None:
 
 def _reason(error: Exception) -> str:
     return reason_of(error) or f"a fault of moeplan's own, {type(error).__name__}; look at that rank's log"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,6 +1,7 @@
 """Why a rank could not go on, where that is no fault of ours: memory, disk, what it was given. No torch."""
 
 import errno
+import re
 import traceback
 
 from planner.base import BadInput
@@ -12,7 +13,7 @@ _NO_MEMORY = ("can't allocate memory", "out of memory", "std::bad_alloc", "Resou
 
 def reason_of(error: BaseException) -> str | None:
     """One line for a person; None where it is a bug, which keeps its traceback."""
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    said = said_of(error)
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     ):
@@ -22,7 +23,17 @@ def reason_of(error: BaseException) -> str | None:
         return f"{where}{error.strerror}"
     if isinstance(error, ImportError) and (error.name or "").startswith("torch"):
         return f"torch cannot be imported ({said})"
-    return said if isinstance(error, BadInput) else None
+    return str(error) if isinstance(error, BadInput) else None
+
+
+def said_of(error: BaseException) -> str:
+    """Its first sentence, without the line of C++ it is from.
+
+    >>> said_of(RuntimeError("[/a/pair.cc:5] Connection closed by peer [::1]:908. Check the logs."))
+    'Connection closed by peer [::1]:908'
+    """
+    line = (str(error).strip().splitlines() or [""])[0]
+    return re.sub(r"^\[\S+:\d+\] ", "", line).split(". ")[0].rstrip(".") or type(error).__name__
 
 
 def account_of(error: BaseException) -> str:

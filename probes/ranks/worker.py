@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from probes.ranks.keep import die_with_guardian
 from probes.ranks.party import Limit, PeersLostError, Task
-from probes.ranks.reason import account_of, reason_of
+from probes.ranks.reason import account_of, reason_of, said_of
 from probes.ranks.start import LIMIT_END, MEETING_FILE
 from probes.ranks.status import FileStatus
 
@@ -69,7 +69,7 @@ def _take_part(directory: Path, rank: int, status: FileStatus, task: Task, limit
         dist.destroy_process_group()
     except (PeersLostError, dist.DistError) as error:
         status.wait(waiting=True)
-        _tell_loss(directory, rank, str(error), meeting)
+        _tell_loss(directory, rank, said_of(error), meeting)
         time.sleep(GRACE_SECONDS + max(limit.left, 0.0))
 
 
@@ -91,7 +91,7 @@ def _meet(directory: Path, rank: int, ranks: int, limit: Limit) -> "Meeting":
 
 def _tell_loss(directory: Path, rank: int, why: str, meeting: "Meeting | None") -> None:
     """First that there is one, then who does not answer: where the network is cut that may not come."""
-    told = {"why": (why.splitlines() or ["no reason given"])[0], "silent": []}
+    told = {"why": why, "silent": []}
     with contextlib.suppress(OSError, RuntimeError):
         file = directory / f"lost-{rank}"
         file.write_text(json.dumps(told))
