@@ -67,8 +67,8 @@ def wrong_matrices(law: TrafficLaw, rank: int, held: list[Matrix]) -> Iterator[s
     for one in held:
         if deviates(one.zeros, elements, ZEROS, law.alpha(len(held))):
             yield (
-                f"the matrix of expert {one.expert} on rank {rank} has {one.zeros} zeros of {elements} "
-                f"elements; a third was to be expected"
+                f"the matrix of expert {one.expert} on rank {rank} has {one.zeros} zeros "
+                f"of {elements} elements, not a third"
             )
     first: dict[int, int] = {}
     for one in held if elements >= 64 else ():  # smaller ones may be alike by chance
