@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from planner.base import BadInput
 from planner.cli.console import No, say
-from planner.cli.options import FILE, count_or, device_option, json_option, option
+from planner.cli.options import FILE, count_or, details_option, device_option, json_option, option
 
 
 @click.command()
@@ -25,30 +26,57 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
     default=120.0,
     help="Seconds after which a silent rank ends the run.",
 )
+@option(
+    "--against",
+    "against_files",
+    multiple=True,
+    type=FILE,
+    metavar="PLAN",
+    help="Another plan to run in turns with this one and the engine's default; repeatable.",
+)
+@option(
+    "--tolerance",
+    type=float,
+    metavar="SHARE",
+    help="How far seconds may be from the prediction, 0.1 for 10 %. [default: what the prediction's own "
+    "error and the noise come to]",
+)
+@details_option
 @json_option
-def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
+def validate(
+    plan_file: Path, layers: str, against_files: tuple[Path, ...], details: bool, as_json: bool, **flags: Any
+) -> None:
     """Run the plan's own dispatch, expert compute and combine, one process per rank; exit 0 only if every
-    check holds.
+    check holds and, where speed is judged, prediction and promised gain hold too.
 
     Example: moeplan validate plan.json
     """
     from planner.engines import default_placement
     from planner.plan import read_plan
     from planner.report.validation import validation_report
+    from probes.dispatch.outcome_dict import outcome_to_dict
     from probes.dispatch.run import RunFailed
-    from probes.dispatch.validation import Contender, Settings
+    from probes.dispatch.validation import Contender, Settings, contender_against
     from probes.dispatch.validation import validate as run_plan
     from probes.ranks.launch import adopt
 
     adopt(os.environ)
     problem, placement, value = read_plan(plan_file)
     default = default_placement(value.get("engine"), problem)
-    contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
+    plan = Contender(problem, placement)
+    contenders = {"plan": plan, "default": Contender(problem, default)}
+    for file in against_files:
+        if str(file) in contenders:
+            raise BadInput(
+                f"--against {file}: named twice, or like a side of every run; give another file name"
+            )
+        other, its_placement, _ = read_plan(file)
+        contenders[str(file)] = contender_against(plan, Contender(other, its_placement), str(file))
     try:
         outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it
-        say(validation_report(outcome), outcome.to_dict(), as_json)
+        say(validation_report(outcome, details=details), outcome_to_dict(outcome), as_json)
     if not outcome.ok:
         raise No(f"{plan_file}: {outcome.failed[0]}")

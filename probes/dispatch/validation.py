@@ -6,8 +6,7 @@ Shapes: L layers that are run, P slots.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +17,13 @@ from planner.problem import Problem
 from planner.replica import find_rule
 from probes.dispatch.expected import Expectation
 from probes.dispatch.job import PLAN, DispatchJob, Side
-from probes.dispatch.report import DispatchReport, judge
+from probes.dispatch.outcome import Outcome, Scope
+from probes.dispatch.report import judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
+from probes.dispatch.speed import judged_phases, verdict_of
 from probes.dispatch.timed import Timed
+from probes.dispatch.verdict.tolerance import check_tolerance
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Settings:
     seed: int = 0
     timeout_seconds: float = 120.0
     device: str = "auto"  # auto, cpu, cuda
+    tolerance: float | None = None  # None: what the law's error and the noise come to
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,58 +48,12 @@ class Contender:
     placement: Placement
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What the run measured, and what was predicted for the same layers, token count and width."""
-
-    report: DispatchReport
-    timed: tuple[Timed, ...]  # side by side for each row
-
-    @property
-    def ok(self) -> bool:
-        return self.report.ok
-
-    @property
-    def failed(self) -> list[str]:
-        failed = [check for check in self.report.checks if not check.ok]
-        return [f"check '{check.name}' failed: {check.detail}" for check in failed]
-
-    @property
-    def measured_seconds(self) -> dict[str, dict[str, float]]:
-        """By side and phase, over the layers that were run."""
-        return {
-            side: {phase: float(phases[phase].sum()) for phase in PHASES}
-            for side, phases in self.report.seconds_L.items()
-        }
-
-    @property
-    def predicted_seconds(self) -> dict[str, dict[str, float]]:
-        """By expectation, like `measured_seconds`."""
-        sides = {side: [one.expected for one in self.timed if one.side == side] for side in self.report.cells}
-        return {
-            side: {phase: sum(one.modelled[phase] for one in found) for phase in PHASES}
-            for side, found in sides.items()
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        report = self.report
-        return {
-            "ok": self.ok,
-            "device": report.device,
-            "layers": list(report.layer_ids),
-            "checks": [asdict(check) for check in report.checks],
-            "measured_seconds": self.measured_seconds,
-            "predicted_seconds": self.predicted_seconds,
-            "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
-            "notes": list(report.notes),
-        }
-
-
 def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome:
     """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
     BadInput where it cannot be run here; RunFailed where a rank fails.
     """
+    check_tolerance(settings.tolerance)
     asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
@@ -114,7 +71,23 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
         for row, layer_id in enumerate(report.layer_ids)
         for side in report.cells
     )
-    return Outcome(report, timed)
+    judged = judged_phases(found, plan.problem.topology, emulated=False)
+    verdict = None
+    if judged.phases:
+        verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
+    return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
+
+
+def _scope(job: DispatchJob) -> Scope:
+    return Scope(
+        job.tokens_per_rank,
+        job.width,
+        job.repeats,
+        job.seed,
+        job.transport,
+        job.dispatch_dtype,
+        job.combine_dtype,
+    )
 
 
 def _at_tokens(one: Contender, tokens: int) -> Contender:
@@ -174,3 +147,28 @@ def _busiest(found: Cost, layers: int | None) -> list[int]:
         raise BadInput(f"--layers {layers}: run at least one layer, or all")
     order = np.argsort(-found.max_over_mean_L.round(12), kind="stable")
     return sorted(order[:layers].tolist())
+
+
+def contender_against(plan: Contender, other: Contender, where: str) -> Contender:
+    """Another plan on the plan's machine, load and step, with its own placement and replica rule.
+
+    BadInput where it answers another question.
+    """
+    mine, its = plan.problem, other.problem
+    for name, have, had in (
+        ("model", mine.model.name, its.model.name),
+        ("layers", list(plan.placement.layer_ids), list(other.placement.layer_ids)),
+        ("GPUs", mine.gpus, its.gpus),
+        ("transport", mine.workload.transport, its.workload.transport),
+    ):
+        if have != had:
+            raise BadInput(
+                f"{where}: its {name} {_short(had)}, the plan's {_short(have)}; they cannot be compared"
+            )
+    problem = replace(its, topology=mine.topology, load=mine.load, workload=mine.workload)
+    return replace(other, problem=problem)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
