@@ -12,9 +12,11 @@ from planner.engines import (
     judge_fit,
     map_formats,
     plugin_engines,
+    replay_engines,
+    replay_of,
     stand_ins,
 )
-from planner.load import LoadProfile
+from planner.load import LoadProfile, read_load
 from planner.maps.manifest import MANIFEST, manifest_text, read_manifest
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -33,6 +35,7 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     draft: bool = True,
     role: str = "mixed",
     trust: bool = False,
+    replay: Path | None = None,
 ) -> Emission:
     """What `engine` loads to serve the plan.
 
@@ -54,8 +57,16 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     if not draft:
         _check_no_draft(engine)
         problem, placement = _without_draft(problem, placement)
-    emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
-    emission = emit(placement, problem, model_path or problem.model.name, version, role)
+    served = model_path or problem.model.name
+    if replay is not None:
+        _check_replay(engine)
+        rows = replay_of(read_load([replay], problem.model), problem.model)
+        emission = replay_engines()[engine].emit_with_replay(
+            placement, problem, served, rows, version, role, plugin=plugin
+        )
+    else:
+        emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
+        emission = emit(placement, problem, served, version, role)
     if emission.ignored:
         if _given(engine) and not flags_only:
             raise BadInput(f"{plan_file}: {emission.ignored}; {_way_out(problem.model, engine)}")
@@ -113,6 +124,15 @@ def _check_plugin(engine: str, *, flags_only: bool) -> None:
         f"--plugin is for --engine {' or '.join(known)} without --flags-only: "
         f"the plugin makes {titles}'s balancer return the plan's map"
     )
+
+
+def _check_replay(engine: str) -> None:
+    known = replay_engines()
+    if engine not in known:
+        raise BadInput(
+            f"--replay is for --engine {' or '.join(known)}: no other lets a trace's rows route its tokens "
+            "(SGLang simulates even and round-robin routing alone)"
+        )
 
 
 def _check_no_draft(engine: str) -> None:
