@@ -10,6 +10,7 @@ from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
 from planner.load.spans import named_spans, spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
+from planner.load.trace import load_of_rows
 
 __all__ = [
     "TORCH_SUFFIXES",
@@ -18,6 +19,7 @@ __all__ = [
     "Trace",
     "capacity_report",
     "drawn_trace",
+    "load_of_rows",
     "merge_windows",
     "named_spans",
     "parse_share",
