@@ -39,7 +39,7 @@ class Replay:
     def tokens(self) -> int:
         """As many as fit, from the first on."""
         layers, tokens, top_k = self.trace.experts_LTK.shape
-        return min(tokens, MOST_IDS // (layers * top_k))
+        return int(min(tokens, MOST_IDS // (layers * top_k)))
 
 
 def replay_of(load: LoadProfile, model: ModelSpec) -> Replay:

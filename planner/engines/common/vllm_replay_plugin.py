@@ -34,7 +34,7 @@ class Recorded:
 
     @property
     def tokens(self) -> int:
-        return len(next(iter(self.ids.values()))) // self.top_k
+        return int(len(next(iter(self.ids.values()))) // self.top_k)
 
     def check(self, layer: int, top_k: int, experts: int) -> None:
         """RuntimeError where these rows are not for a layer of the model that is served."""
@@ -78,7 +78,9 @@ def strategies(torch: Any, base: Any, recorded: Recorded) -> tuple[Any, Any]:
         """The rows of one layer."""
 
         def __init__(self, layer: int, runner: Any) -> None:
-            self.layer, self.runner, self.rows = layer, runner, None
+            self.layer, self.runner = layer, runner
+            self.rows: Any = None
+            self.place: Any = None
             recorded.check(layer, runner.router.top_k, runner.moe_config.num_logical_experts)
 
         def route_tokens(

@@ -166,8 +166,8 @@ def _emission(
     problem, topology = launch.problem, launch.problem.topology
     notes += tuple(f"{how}{finding.text}" for finding, how in rules.findings(launch) if how is not None)
     notes += () if launch.role == MIXED else (TRANSFER,)
-    requires = (vllm_plugin.REQUIREMENT,) if launch.plugin else ()
-    requires += (vllm_replay.REQUIREMENT,) if launch.replay else ()
+    needs = ((launch.plugin, vllm_plugin.REQUIREMENT), (launch.replay, vllm_replay.REQUIREMENT))
+    requires = tuple(requirement for needed, requirement in needs if needed)
     words = [node_words(launch, model_path, node) for node in range(topology.node_count)]
     commands = script.on_devices(topology, words)
     title = f"{TITLE} {version or launch.release.version}, {problem.model.name} on {problem.gpus} GPUs"
