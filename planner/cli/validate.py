@@ -28,7 +28,7 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
 @json_option
 def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     """Run the plan's own dispatch, expert compute and combine, one process per rank; exit 0 only if every
-    check holds.
+    check holds. `moeplan traffic` does it with others' tools, nccl-tests and UCC.
 
     Example: moeplan validate plan.json
     """
