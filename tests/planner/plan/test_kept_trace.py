@@ -12,8 +12,8 @@ import pytest
 
 from planner.base import BadInput
 from planner.load import LoadProfile, Trace, read_load, split_windows
-from planner.plan import KeptTrace, Plan, kept_file, kept_of, plan_files, read_kept, read_plan, write_plan
-from planner.plan.kept_trace import MOST_TOKENS, _thinned
+from planner.plan import Plan, kept_file, kept_of, plan_files, read_kept, read_plan, write_plan
+from planner.plan.kept_trace import MOST_TOKENS, KeptTrace, _thinned
 from planner.planning import PlanRequest, answer
 from tests.planner.traced import MIXTRAL, SEQUENCES, TOKENS, plan_of, trace_file
 
