@@ -33,6 +33,11 @@ class Program:
     out: str = ""
     err: str = ""
 
+    def finish(self, seconds: float) -> None:
+        """Take what it says until it has ended; it is left as it is where that lasts too long."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.out, self.err = self.process.communicate(timeout=seconds)
+
     @property
     def code(self) -> int:
         return int(self.process.returncode)
@@ -81,10 +86,9 @@ class Run:
         return self
 
     def finish(self) -> "Run":
-        """Wait until all programs have ended; those that a fault has stopped for good are ended by us."""
+        """Wait until all programs have ended."""
         for program in self.programs:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                program.out, program.err = program.process.communicate(timeout=self.patience())
+            program.finish(self.patience())
             program.seconds = time.monotonic() - self.begun
         return self
 
