@@ -23,7 +23,7 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
     "timeout_seconds",
     type=float,
     default=120.0,
-    help="Seconds after which a silent rank ends the run.",
+    help="Seconds that the whole run may take.",
 )
 @json_option
 def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
@@ -38,14 +38,16 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from probes.dispatch.run import RunFailed
     from probes.dispatch.validation import Contender, Settings
     from probes.dispatch.validation import validate as run_plan
+    from probes.ranks.early import taking_part
     from probes.ranks.launch import adopt
 
     adopt(os.environ)
-    problem, placement, value = read_plan(plan_file)
-    default = default_placement(value.get("engine"), problem)
-    contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
     try:
-        outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
+        with taking_part():
+            problem, placement, value = read_plan(plan_file)
+            default = default_placement(value.get("engine"), problem)
+            contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
+            outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it
