@@ -19,11 +19,7 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
 @option("--seed", type=int, default=0)
 @device_option("auto: GPUs where there is one for every rank.")
 @option(
-    "--timeout",
-    "timeout_seconds",
-    type=float,
-    default=120.0,
-    help="Seconds that the whole run may take.",
+    "--timeout", "timeout_seconds", type=float, default=120.0, help="Seconds that the whole run may take."
 )
 @json_option
 def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:

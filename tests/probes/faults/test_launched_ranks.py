@@ -29,9 +29,11 @@ class TestLaunched:
             assert "no answer from rank 1 in 'timing'; look at that rank's own log" in one_line(run)
             assert run.left() == []
 
-    def test_a_rank_that_is_stopped_is_missed_when_the_time_is_over(self, tmp_path: Path) -> None:
+    def test_a_rank_that_is_stopped_is_missed_when_the_time_is_over(
+        self, enough_seconds: float, tmp_path: Path
+    ) -> None:
         """It cannot be told from a slow one before."""
-        with running("launched", Fault.of("stop:1:timing"), tmp_path, seconds=20) as run:
+        with running("launched", Fault.of("stop:1:timing"), tmp_path, seconds=enough_seconds) as run:
             run.start()
             run.programs[0].finish(run.patience())
             assert "no answer from rank 1 in 'timing'" in one_line(run)
@@ -61,12 +63,15 @@ class TestLaunched:
             assert "ArithmeticError: raised on purpose by a test" in run.programs[1].err
             assert "failed in 'preparation': a fault of moeplan's own, ArithmeticError" in one_line(run)
 
-    def test_a_rank_that_hangs_ends_by_itself(self, tmp_path: Path) -> None:
+    def test_a_rank_that_hangs_ends_by_itself(self, enough_seconds: float, tmp_path: Path) -> None:
         """Soon after the time is over, with a line; the others have missed it."""
-        with running("launched", Fault.of("hang:1:timing"), tmp_path, seconds=20) as run:
+        with running("launched", Fault.of("hang:1:timing"), tmp_path, seconds=enough_seconds) as run:
             run.start().finish()
             assert "no answer from rank 1 in 'timing'" in one_line(run)
-            assert one_line(run, 1) == "moeplan: rank 1 hangs in 'timing'; the run was ended after 20 s"
+            assert (
+                one_line(run, 1)
+                == f"moeplan: rank 1 hangs in 'timing'; the run was ended after {enough_seconds:g} s"
+            )
             assert run.left() == []
 
     def test_a_signal_is_heard_inside_a_collective(self, tmp_path: Path) -> None:
@@ -97,14 +102,17 @@ class TestLaunched:
 class TestTorchrun:
     """Ranks of torch's launcher, which ends the others when one has ended."""
 
-    def test_the_time_is_over(self, tmp_path: Path) -> None:
+    def test_the_time_is_over(self, enough_seconds: float, tmp_path: Path) -> None:
         """While all are at work: a line says so, where torch used to say only that SIGALRM had come."""
-        with running("torchrun", Fault("slow"), tmp_path, seconds=20) as run:
+        with running("torchrun", Fault("slow"), tmp_path, seconds=enough_seconds) as run:
             run.start().finish()
             lines = run.programs[0].lines
             assert run.programs[0].code == 1
             assert lines
-            assert all("the run was ended after 20 s" in line and "in 'timing'" in line for line in lines)
+            assert all(
+                f"the run was ended after {enough_seconds:g} s" in line and "in 'timing'" in line
+                for line in lines
+            )
             assert [line for line in run.left() if "torchelastic" not in line] == []
 
     def test_the_launcher_is_killed(self, tmp_path: Path) -> None:

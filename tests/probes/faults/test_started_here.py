@@ -133,9 +133,9 @@ class TestStartedHere:
 class TestEmulated:
     """Ranks in network namespaces, with links that can fail."""
 
-    def test_a_link_that_is_cut_is_named(self, tmp_path: Path) -> None:
+    def test_a_link_that_is_cut_is_named(self, enough_seconds: float, tmp_path: Path) -> None:
         """Of three ranks the one that nobody reaches, when the time is over."""
-        with running("emulated", Fault("cut", 2, "timing"), tmp_path, ranks=3, seconds=30) as run:
+        with running("emulated", Fault("cut", 2, "timing"), tmp_path, ranks=3, seconds=enough_seconds) as run:
             run.start().finish()
             assert "rank 2 cannot be reached over the network in 'timing'" in one_line(run)
             assert run.left() == []
