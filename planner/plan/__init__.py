@@ -4,7 +4,7 @@ from planner.plan.figures_to_dict import cost_to_dict, loss_to_dict, memory_to_d
 from planner.plan.file import EMITTED_PLAN, disagreements, plan_files, read_plan, write_plan
 from planner.plan.from_dict import SavedPlan, held_out_load, plan_from_dict
 from planner.plan.judging import judged
-from planner.plan.kept_trace import KeptTrace, kept_bytes, kept_file, kept_of, read_kept
+from planner.plan.kept_trace import kept_bytes, kept_file, kept_of, read_kept
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
 from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
@@ -16,7 +16,6 @@ __all__ = [
     "PREVIOUS",
     "REFILLED",
     "SCHEMA",
-    "KeptTrace",
     "Moves",
     "Origin",
     "Plan",
