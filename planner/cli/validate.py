@@ -17,6 +17,14 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
 @option("--hidden", type=int, help="Elements of a token. [default: 64 on a CPU, the model's own on GPUs]")
 @option("--repeats", type=int, default=5, help="Timed steps per layer and placement.")
 @option("--seed", type=int, default=0)
+@option(
+    "--trace",
+    "trace_files",
+    multiple=True,
+    type=FILE,
+    help="Trace whose tokens are sent, where it is the plan's own the held-out ones. "
+    "[default: the rows beside the plan, else drawn by its load]",
+)
 @device_option("auto: GPUs where there is one for every rank.")
 @option(
     "--timeout",
@@ -26,7 +34,9 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
     help="Seconds after which a silent rank ends the run.",
 )
 @json_option
-def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
+def validate(
+    plan_file: Path, layers: str, trace_files: tuple[Path, ...], as_json: bool, **flags: Any
+) -> None:
     """Run the plan's own dispatch, expert compute and combine, one process per rank; exit 0 only if every
     check holds.
 
@@ -36,16 +46,20 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from planner.plan import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch.run import RunFailed
+    from probes.dispatch.traffic import choose_traffic
     from probes.dispatch.validation import Contender, Settings
     from probes.dispatch.validation import validate as run_plan
     from probes.ranks.launch import adopt
 
     adopt(os.environ)
-    problem, placement, value = read_plan(plan_file)
+    saved = read_plan(plan_file)
+    problem, placement, value = saved
+    settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
+    traffic = choose_traffic(saved, plan_file, problem.gpus * settings.tokens, trace_files)
     default = default_placement(value.get("engine"), problem)
     contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
     try:
-        outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
+        outcome = run_plan(contenders, settings, traffic)
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it

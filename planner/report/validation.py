@@ -22,8 +22,24 @@ def validation_report(outcome: "Outcome") -> RenderableType:
     lines.append(f"{moved}, as predicted" if outcome.ok else f"{moved}, which is not what was planned")
     where = "GPUs" if report.device == "cuda" else "the CPU"
     return Group(
-        Text(f"Layers {layers}, on {where}:"), Text("\n".join(lines)), phases_table(outcome), *_notes(outcome)
+        Text(f"Layers {layers}, on {where}:"),
+        Text("\n".join([traffic_line(outcome), *lines])),
+        phases_table(outcome),
+        *_notes(outcome),
     )
+
+
+def traffic_line(outcome: "Outcome") -> str:
+    """What was sent, and how far that is from the plan's load."""
+    found = outcome.difference
+    most = f"expert {found.expert} of layer {found.layer_id}"
+    shares = (
+        f"{100 * found.sent_share:.2f}% of assignments where the load has {100 * found.planned_share:.2f}%"
+    )
+    busiest = (
+        f"max/mean over GPUs {found.sent_max_over_mean:.3f}, by the load {found.planned_max_over_mean:.3f}"
+    )
+    return f"traffic: {outcome.traffic.text}; differs most in {most}, {shares}; {busiest}"
 
 
 def phases_table(outcome: "Outcome") -> Table:

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, read_npz
-from planner.cost import bytes_of_messages
+from planner.cost import bytes_of_messages, inclusion_E
 from planner.problem import Workload
 from planner.replica import CHOICES
 from probes.dispatch import sent
+from probes.dispatch.drawn import draw_by_inclusion, rows_of_rank
 from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
@@ -56,7 +57,8 @@ class Side:
 class DispatchJob:
     """Rows of layers under one or more placements, by name; all arrays with an L axis have these rows.
 
-    Tokens are drawn from `shares_LE`, or from `trace_LRK` where there is a recorded trace. `unit_G` is what
+    Tokens are rows of `trace_LRK` where there is a recorded trace, in layers without (-1) drawn by
+    `shares_LE`. `unit_G` is what
     the transport crosses with one message: the node of each GPU, or its NVLink domain. `hidden` None: 64 on
     the CPU, `dispatch_width` on GPUs.
     """
@@ -155,10 +157,12 @@ class DispatchJob:
 
     def experts_TK(self, row: int, source: int) -> sent.Ids:
         """The experts that the tokens of rank `source` ask for in a row: the same for every side."""
+        if self.trace_LRK is not None and self.trace_LRK[row, 0, 0] >= 0:
+            shared_rng = np.random.default_rng([self.seed, row])
+            return rows_of_rank(self.trace_LRK[row], self.tokens_per_rank, source, shared_rng)
         rng = np.random.default_rng([self.seed, row, source, 0])
-        if self.trace_LRK is not None:
-            return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
-        return sent.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
+        chance_E = inclusion_E(self.shares_LE[row], self.top_k)
+        return draw_by_inclusion(chance_E, self.tokens_per_rank, self.top_k, rng)
 
     def slots_TK(self, side_name: str, row: int, source: int) -> sent.Ids:
         """Where the replica rule of that side sends them.

@@ -51,6 +51,13 @@ class Traffic:
         return replace(problem, load=self.load)
 
 
+def own_traffic(load: LoadProfile) -> Traffic:
+    """The traffic of a load by itself: its trace, else tokens drawn by its counts."""
+    if load.trace is None:
+        return Traffic("drawn", f"tokens drawn by the load of {load.source}", load)
+    return Traffic("given", f"tokens of {load.source}", load)
+
+
 def choose_traffic(
     saved: SavedPlan, plan_file: Path, tokens: int, trace_files: Sequence[Path] = ()
 ) -> Traffic:

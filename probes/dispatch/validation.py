@@ -16,12 +16,14 @@ from planner.cost import Cost, cost, units
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
+from probes.dispatch.difference import Difference, difference
 from probes.dispatch.expected import Expectation
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.report import DispatchReport, judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
+from probes.dispatch.traffic import Traffic, own_traffic
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Outcome:
 
     report: DispatchReport
     timed: tuple[Timed, ...]  # side by side for each row
+    traffic: Traffic
+    difference: Difference
 
     @property
     def ok(self) -> bool:
@@ -87,17 +91,30 @@ class Outcome:
             "checks": [asdict(check) for check in report.checks],
             "measured_seconds": self.measured_seconds,
             "predicted_seconds": self.predicted_seconds,
+            "traffic": {
+                "kind": self.traffic.kind,
+                "text": self.traffic.text,
+                "drawn_layers": [
+                    layer for layer in self.traffic.drawn_layer_ids if layer in report.layer_ids
+                ],
+                **asdict(self.difference),
+            },
             "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
             "notes": list(report.notes),
         }
 
 
-def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome:
+def validate(
+    contenders: Mapping[str, Contender], settings: Settings, traffic: Traffic | None = None
+) -> Outcome:
     """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
+    `traffic` is what is sent and predicted, in place of the load that they have.
     BadInput where it cannot be run here; RunFailed where a rank fails.
     """
-    asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
+    planned_LE = contenders[PLAN].problem.shares_LE
+    traffic = traffic or own_traffic(contenders[PLAN].problem.load)
+    asked = {name: _under(one, traffic, settings.tokens) for name, one in contenders.items()}
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
     found = run(_job(asked, rows, settings))
@@ -114,12 +131,14 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
         for row, layer_id in enumerate(report.layer_ids)
         for side in report.cells
     )
-    return Outcome(report, timed)
+    differs = difference(found.job, found.job.sides[PLAN], planned_LE[rows])
+    return Outcome(report, timed, traffic, differs)
 
 
-def _at_tokens(one: Contender, tokens: int) -> Contender:
-    workload = replace(one.problem.workload, tokens_per_rank=tokens)
-    return replace(one, problem=replace(one.problem, workload=workload))
+def _under(one: Contender, traffic: Traffic, tokens: int) -> Contender:
+    problem = traffic.of(one.problem)
+    workload = replace(problem.workload, tokens_per_rank=tokens)
+    return replace(one, problem=replace(problem, workload=workload))
 
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
@@ -141,6 +160,7 @@ def _only(found: Cost, rows: list[int]) -> Cost:
 def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Settings) -> DispatchJob:
     plan = contenders[PLAN]
     problem, model, workload = plan.problem, plan.problem.model, plan.problem.workload
+    trace = problem.load.trace
     return DispatchJob(
         sides={name: _side(one, rows) for name, one in contenders.items()},
         layer_ids=tuple(plan.placement.layer_ids[row] for row in rows),
@@ -148,6 +168,7 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         top_k=model.top_k,
         dispatch_width=model.dispatch_width,
         shares_LE=problem.shares_LE[rows],
+        trace_LRK=None if trace is None else trace.experts_LTK[rows],
         unit_G=units(problem),
         transport=workload.transport,
         dispatch_dtype=workload.dispatch_dtype,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,14 @@ import pytest
 
 from planner.base import BadInput
 from planner.cost import cost
+from planner.engines import default_placement
+from planner.placement import Placement
 from planner.plan import Plan, kept_file, read_plan, write_plan
-from probes.dispatch.traffic import Traffic, choose_traffic
+from probes.dispatch.difference import difference
+from probes.dispatch.job import DispatchJob
+from probes.dispatch.sent import messages
+from probes.dispatch.traffic import Traffic, choose_traffic, own_traffic
+from probes.dispatch.validation import Contender, Settings, _job
 from tests.planner.traced import MIXTRAL, SEQUENCES, TOKENS, plan_of, trace_file
 
 HELD_OUT = SEQUENCES // 3 * TOKENS
@@ -135,3 +142,53 @@ def test_a_trace_of_another_model_is_refused(
     np.savez(other, topk_ids=np.tile(np.arange(highest + 1)[-top_k:], (32, 5, 1)), seq_lens=[5])
     with pytest.raises(BadInput, match=r"other\.npz: .*Mixtral"):
         chosen(plan_file, other)
+
+
+def crossing(job: DispatchJob, side: str) -> int:
+    """Messages of all rows between nodes, as the job would send them."""
+    unit_G = job.unit_G.astype(np.int64)
+    apart_GG = unit_G[:, None] != unit_G
+    total = 0
+    for row in range(len(job.layer_ids)):
+        slots_GTK = np.stack([job.slots_TK(side, row, rank) for rank in range(job.gpus)])
+        slots_per_gpu = job.sides[side].expert_LP.shape[1] // job.gpus
+        sent_GG = messages(slots_GTK, job.gpus, slots_per_gpu, unit_G, job.transport)
+        total += int(sent_GG[apart_GG].sum())
+    return total
+
+
+def test_a_gain_by_co_activation_is_there_when_the_rows_are_sent(plan_file: Path, tmp_path: Path) -> None:
+    """Tokens choose i and i + 4 of eight even experts, which the default has on two nodes: with both on one,
+    half of the messages cross. Tokens drawn by the load alone know nothing of it.
+    """
+    pairs_TK = np.random.default_rng(0).integers(0, 4, 2048)[:, None] + [0, 4]
+    np.savez(tmp_path / "pairs.npz", topk_ids=np.tile(pairs_TK, (32, 1, 1)), seq_lens=[2048])
+    asked = read_plan(plan_file).problem
+    workload = replace(asked.workload, transport="node")
+    problem = replace(asked, slots_per_gpu=2, workload=workload)
+    together_LP = np.tile([0, 4, 1, 5, 2, 6, 3, 7], (32, 1))
+    placement = Placement(together_LP, problem.model.placed_layer_ids, problem.gpus)
+    sides = {"plan": placement, "default": default_placement(None, problem)}
+    ratios = []
+    for traffic in (chosen(plan_file, tmp_path / "pairs.npz"), own_traffic(problem.load)):
+        contenders = {side: Contender(traffic.of(problem), one) for side, one in sides.items()}
+        job = _job(contenders, [0, 1], Settings(tokens=512))
+        ratios.append(crossing(job, "plan") / crossing(job, "default"))
+    assert ratios[0] == pytest.approx(0.5, abs=0.03)
+    assert ratios[1] == pytest.approx(1, abs=0.1)
+
+
+def test_the_difference_from_the_plans_load_is_that_of_what_is_sent(plan_file: Path) -> None:
+    """Drawn tokens have the load's shares up to rounding; those of a trace have the trace's."""
+    saved = read_plan(plan_file)
+    planned_LE = saved.problem.shares_LE[:2]
+    for traffic, most in ((own_traffic(saved.problem.load), 0.01), (chosen(plan_file), 1.0)):
+        job = _job(
+            {"plan": Contender(traffic.of(saved.problem), saved.placement)}, [0, 1], Settings(tokens=200)
+        )
+        found = difference(job, job.sides["plan"], planned_LE)
+        row = job.layer_ids.index(found.layer_id)
+        assert abs(found.sent_share - found.planned_share) < most
+        assert found.planned_share == planned_LE[row, found.expert]
+        shares_LE = traffic.load.shares_LE[:2]
+        assert found.sent_share == pytest.approx(shares_LE[row, found.expert], abs=0.01)
