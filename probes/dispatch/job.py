@@ -57,8 +57,7 @@ class Side:
 class DispatchJob:
     """Rows of layers under one or more placements, by name; all arrays with an L axis have these rows.
 
-    Tokens are rows of `trace_LRK` where there is a recorded trace, in layers without (-1) drawn by
-    `shares_LE`. `unit_G` is what
+    Tokens are drawn from `shares_LE`, or from `trace_LRK` where there is a recorded trace. `unit_G` is what
     the transport crosses with one message: the node of each GPU, or its NVLink domain. `hidden` None: 64 on
     the CPU, `dispatch_width` on GPUs.
     """
@@ -157,12 +156,26 @@ class DispatchJob:
 
     def experts_TK(self, row: int, source: int) -> sent.Ids:
         """The experts that the tokens of rank `source` ask for in a row: the same for every side."""
-        if self.trace_LRK is not None and self.trace_LRK[row, 0, 0] >= 0:
+        if self.is_traced(row):
+            assert self.trace_LRK is not None
             shared_rng = np.random.default_rng([self.seed, row])
             return rows_of_rank(self.trace_LRK[row], self.tokens_per_rank, source, shared_rng)
         rng = np.random.default_rng([self.seed, row, source, 0])
-        chance_E = inclusion_E(self.shares_LE[row], self.top_k)
-        return draw_by_inclusion(chance_E, self.tokens_per_rank, self.top_k, rng)
+        return draw_by_inclusion(self.chance_E(row), self.tokens_per_rank, self.top_k, rng)
+
+    def is_traced(self, row: int) -> bool:
+        """Whether a trace has rows for it; a layer that was not recorded has -1."""
+        return self.trace_LRK is not None and bool(self.trace_LRK[row, 0, 0] >= 0)
+
+    def chance_E(self, row: int) -> npt.NDArray[np.float64]:
+        """The chance that a token of a row asks for each expert."""
+        if self.trace_LRK is None or not self.is_traced(row):
+            chance_E = inclusion_E(self.shares_LE[row], self.top_k)
+            idle_E = chance_E == 0  # they share what is missing where too few experts have load
+            return np.where(idle_E, (self.top_k - chance_E.sum()) / max(idle_E.sum(), 1), chance_E)
+        rows_RK = self.trace_LRK[row]
+        counts_E = np.bincount(rows_RK.ravel(), minlength=self.experts)
+        return counts_E.astype(np.float64) / len(rows_RK)
 
     def slots_TK(self, side_name: str, row: int, source: int) -> sent.Ids:
         """Where the replica rule of that side sends them.
