@@ -10,6 +10,8 @@ from planner.base import BadInput
 from planner.cli.console import No, say
 from planner.cli.options import FILE, count_or, details_option, device_option, json_option, option
 
+MOST_SENT = 512  # tokens a rank that are taken of a trace where nobody says how many a run has
+
 
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
@@ -33,6 +35,14 @@ from planner.cli.options import FILE, count_or, details_option, device_option, j
 )
 @option("--repeats", type=int, default=5, help="Timed steps per layer and placement.")
 @option("--seed", type=int, default=0)
+@option(
+    "--trace",
+    "trace_files",
+    multiple=True,
+    type=FILE,
+    help="Trace whose tokens are sent, where it is the plan's own the held-out ones. "
+    "[default: the rows beside the plan, else drawn by its load]",
+)
 @device_option("auto: GPUs where there is one for every rank.")
 @option(
     "--timeout", "timeout_seconds", type=float, default=120.0, help="Seconds that the whole run may take."
@@ -59,6 +69,7 @@ def validate(
     layers: str,
     emulate: str | None,
     against_files: tuple[Path, ...],
+    trace_files: tuple[Path, ...],
     details: bool,
     as_json: bool,
     **flags: Any,
@@ -77,6 +88,7 @@ def validate(
     from probes.dispatch.emulating import emulated_cluster
     from probes.dispatch.outcome_dict import outcome_to_dict
     from probes.dispatch.run import RunFailed
+    from probes.dispatch.traffic import choose_traffic
     from probes.dispatch.validation import Contender, Settings, contender_against
     from probes.dispatch.validation import validate as run_plan
     from probes.ranks.early import taking_part
@@ -85,7 +97,10 @@ def validate(
     adopt(os.environ)
     try:
         with taking_part():
-            problem, placement, value = read_plan(plan_file)
+            saved = read_plan(plan_file)
+            sent = saved.problem.gpus * (flags["tokens"] or MOST_SENT)
+            traffic = choose_traffic(saved, plan_file, sent, trace_files)
+            problem, placement, value = traffic.of(saved.problem), saved.placement, saved.value
             default = default_placement(value.get("engine"), problem)
             plan = Contender(problem, placement)
             contenders = {"plan": plan, "default": Contender(problem, default)}
@@ -99,6 +114,7 @@ def validate(
             settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
             with emulated_cluster(emulate, problem.topology) as cluster:
                 outcome = run_plan(contenders, settings, cluster)
+            outcome = outcome.with_note(f"traffic: {traffic.text}")
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it

@@ -48,6 +48,14 @@ class Trace:
         lengths = tuple(self.sequence_lengths[s] for s in chosen)
         return Trace(self.experts_LTK[:, tokens].copy(), lengths)
 
+    def thinned(self, most: int) -> "Trace":
+        """At most so many of its tokens, evenly spread over all sequences."""
+        tokens = self.experts_LTK.shape[1]
+        kept = min(most, tokens)
+        kept_T = np.arange(kept) * tokens // kept
+        lengths = np.diff(np.searchsorted(kept_T, np.cumsum(self.sequence_lengths)), prepend=0)
+        return Trace(self.experts_LTK[:, kept_T].copy(), tuple(lengths[lengths > 0].tolist()))
+
 
 @dataclass(frozen=True, eq=False)
 class LoadProfile:

@@ -49,7 +49,7 @@ def kept_rows(plan: Plan) -> tuple[KeptTrace, bytes] | None:
     load = traced_load(plan)
     if load is None or load.trace is None:
         return None
-    trace = _thinned(load.trace)
+    trace = load.trace.thinned(MOST_TOKENS)
     content = _npz(trace, load, plan.problem)
     part = PARTS[0 if load is plan.held_out_load else 1]
     digest = hashlib.sha256(content).hexdigest()
@@ -110,16 +110,6 @@ def read_kept(kept: KeptTrace, plan_file: Path, problem: Problem) -> LoadProfile
 def _are_ids(ids_LTK: npt.NDArray[Any], shape: tuple[int, ...], experts: int) -> bool:
     whole = ids_LTK.shape == shape and ids_LTK.size > 0 and ids_LTK.dtype.kind in "iu"
     return whole and bool(ids_LTK.min() >= 0 and ids_LTK.max() < experts)
-
-
-def _thinned(trace: Trace) -> Trace:
-    """At most MOST_TOKENS tokens of it, evenly spread over all sequences."""
-    tokens = trace.experts_LTK.shape[1]
-    kept = min(MOST_TOKENS, tokens)
-    kept_T = np.arange(kept) * tokens // kept
-    ends_S = np.searchsorted(kept_T, np.cumsum(trace.sequence_lengths))
-    lengths = np.diff(ends_S, prepend=0)
-    return Trace(trace.experts_LTK[:, kept_T].copy(), tuple(lengths[lengths > 0].tolist()))
 
 
 def _npz(trace: Trace, load: LoadProfile, problem: Problem) -> bytes:

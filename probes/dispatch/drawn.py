@@ -1,12 +1,14 @@
-"""Tokens drawn so that each holds each expert with exactly the chance that the cost model counts with.
+"""The tokens of a rank: rows of a trace, or drawn with exactly the chances that the cost model counts with.
 
 A draw of one expert after the other flattens a skewed load: what is hot is taken early and can't be taken
 again. Here the chances of the whole top-k are given, and the draw is conditional Poisson sampling: of all
 laws of k distinct experts with these chances, the one of most entropy, so nothing is said about which experts
 go together.
 
-Shapes: T tokens, K = top_k, E experts, J = 0..top_k picks that are still to be made.
+Shapes: T tokens, R rows of a trace, K = top_k, E experts, J = 0..top_k picks that are still to be made.
 """
+
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +45,19 @@ def draw_by_inclusion(chance_E: Floats, tokens: int, top_k: int, rng: np.random.
     experts_TK = np.empty((tokens, top_k), dtype=np.int64)
     experts_TK[:, picks:] = np.flatnonzero(certain_E)
     if picks:
-        experts_TK[:, :picks] = open_E[_drawn_TK(_take_EJ(chance_E[open_E], picks), tokens, rng)]
+        take_EJ = _walk_of(chance_E[open_E].tobytes(), picks)
+        experts_TK[:, :picks] = open_E[_drawn_TK(take_EJ, tokens, rng)]
     experts_TK.sort(axis=1)
     return experts_TK
+
+
+def rows_of_rank(trace_RK: npt.NDArray[np.integer], tokens: int, rank: int, rng: np.random.Generator) -> Ids:
+    """experts_TK: the rows of a recorded trace that a rank sends, one after the other in an order by chance.
+
+    With the same `rng`, all ranks together send each row as often as any other, give or take one.
+    """
+    order_R = rng.permutation(len(trace_RK))
+    return trace_RK[order_R[(rank * tokens + np.arange(tokens)) % len(order_R)]].astype(np.int64)
 
 
 def _whole(chance_E: Floats, top_k: int) -> Floats:
@@ -59,6 +71,13 @@ def _whole(chance_E: Floats, top_k: int) -> Floats:
         drawn = f"cannot draw {top_k} distinct experts from {len(chance_E)} chances"
         raise ValueError(f"{drawn}; each must be 0 to 1, and their sum {top_k}")
     return chance_E
+
+
+@lru_cache(maxsize=256)  # every rank of a run draws by the same chances
+def _walk_of(chances: bytes, picks: int) -> Floats:
+    take_EJ = _take_EJ(np.frombuffer(chances), picks)
+    take_EJ.flags.writeable = False
+    return take_EJ
 
 
 def _take_EJ(chance_E: Floats, picks: int) -> Floats:

@@ -18,7 +18,7 @@ from planner.cost import bytes_of_messages, inclusion_E
 from planner.problem import Workload
 from planner.replica import CHOICES
 from probes.dispatch import sent
-from probes.dispatch.drawn import draw_by_inclusion
+from probes.dispatch.drawn import draw_by_inclusion, rows_of_rank
 from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
@@ -156,14 +156,20 @@ class DispatchJob:
 
     def experts_TK(self, row: int, source: int) -> sent.Ids:
         """The experts that the tokens of rank `source` ask for in a row: the same for every side."""
+        if self.is_traced(row):
+            assert self.trace_LRK is not None
+            shared_rng = np.random.default_rng([self.seed, row])
+            return rows_of_rank(self.trace_LRK[row], self.tokens_per_rank, source, shared_rng)
         rng = np.random.default_rng([self.seed, row, source, 0])
-        if self.trace_LRK is not None:
-            return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
         return draw_by_inclusion(self.chance_E(row), self.tokens_per_rank, self.top_k, rng)
+
+    def is_traced(self, row: int) -> bool:
+        """Whether a trace has rows for it; a layer that was not recorded has -1."""
+        return self.trace_LRK is not None and bool(self.trace_LRK[row, 0, 0] >= 0)
 
     def chance_E(self, row: int) -> npt.NDArray[np.float64]:
         """The chance that a token of a row asks for each expert."""
-        if self.trace_LRK is None:
+        if self.trace_LRK is None or not self.is_traced(row):
             chance_E = inclusion_E(self.shares_LE[row], self.top_k)
             idle_E = chance_E == 0  # they share what is missing where too few experts have load
             return np.where(idle_E, (self.top_k - chance_E.sum()) / max(idle_E.sum(), 1), chance_E)

@@ -1,6 +1,6 @@
 """What a validation run came to: what its ranks saw, what they took, and the verdict on both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.topology import Topology
 from probes.dispatch.report import DispatchReport
@@ -37,6 +37,10 @@ class Outcome:
     timed: tuple[Timed, ...]  # side by side for each row
     verdict: Verdict | None
     unjudged: str
+
+    def with_note(self, note: str) -> "Outcome":
+        """The same, with one more note, the first."""
+        return replace(self, report=replace(self.report, notes=(note, *self.report.notes)))
 
     @property
     def ok(self) -> bool:

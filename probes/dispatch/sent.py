@@ -16,32 +16,6 @@ Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def draw_tokens(shares_E: Floats, tokens: int, top_k: int, rng: np.random.Generator) -> Ids:
-    """experts_TK: for each token `top_k` distinct experts, drawn one after the other with the given shares.
-
-    An expert without load is drawn only where fewer than `top_k` experts have any; then the lowest ids are.
-
-    >>> draw_tokens(np.array([0.0, 1.0, 0.0]), 2, 2, np.random.default_rng(0)).tolist()
-    [[1, 0], [1, 0]]
-    """
-    if not 1 <= top_k <= len(shares_E) or not np.isfinite(shares_E).all() or (shares_E < 0).any():
-        drawn = f"cannot draw {top_k} distinct experts from {len(shares_E)} shares"
-        raise ValueError(f"{drawn}; shares must be finite and not negative")
-    with np.errstate(divide="ignore"):  # log(0) = -inf sorts last, which is what we want
-        # the k largest keys are a sequential draw without replacement (Gumbel top-k)
-        keys_TE = np.log(shares_E) + rng.gumbel(size=(tokens, len(shares_E)))
-    return np.argsort(-keys_TE, axis=1, kind="stable")[:, :top_k].astype(np.int64)
-
-
-def draw_rows(trace_RK: npt.NDArray[np.integer], tokens: int, rng: np.random.Generator) -> Ids:
-    """experts_TK: tokens of a recorded trace, each at most once where the trace is long enough.
-
-    It keeps which experts are chosen together.
-    """
-    rows = len(trace_RK)
-    return trace_RK[rng.choice(rows, size=tokens, replace=tokens > rows)].astype(np.int64)
-
-
 def choose_slots(
     experts_TK: Ids, share_P: Floats, expert_P: npt.NDArray[np.integer], rng: np.random.Generator
 ) -> Ids:

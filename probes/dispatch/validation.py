@@ -134,6 +134,7 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         top_k=model.top_k,
         dispatch_width=model.dispatch_width,
         shares_LE=problem.shares_LE[rows],
+        trace_LRK=None if problem.load.trace is None else problem.load.trace.experts_LTK[rows],
         unit_G=units(problem),
         transport=workload.transport,
         dispatch_dtype=workload.dispatch_dtype,

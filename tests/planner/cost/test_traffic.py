@@ -18,7 +18,7 @@ from planner.cost.hits import _hit_chance_SX
 from planner.cost.routing import assignments_SP
 from planner.problem import Problem
 from planner.replica.registry import RULES
-from probes.dispatch.sent import draw_tokens
+from probes.dispatch.drawn import draw_by_inclusion
 from tests.planner.engines.examples import machine
 from tests.planner.small import BEST_ROW, Ints, placed, question, random_row
 
@@ -173,7 +173,8 @@ def test_a_histogram_predicts_independent_tokens(
     and in total within 1 % otherwise, 5 % a pair.
     """
     rng = np.random.default_rng(7)
-    traced_TK = draw_tokens(rng.lognormal(sigma=0.7, size=64), 2048, top_k, rng).tolist()
+    shares_E = rng.lognormal(sigma=0.7, size=64)
+    traced_TK = draw_by_inclusion(inclusion_E(shares_E / shares_E.sum(), top_k), 2048, top_k, rng).tolist()
     problem = question([1] * 64, machine(*gpus_of_nodes), 8, "even", traced_TK, top_k, transport=transport)
     row_P = random_row(rng, 64, 8, 8)
     traced_GG, histogram_GG = (

@@ -76,3 +76,15 @@ def test_counts_cannot_be_changed_afterwards() -> None:
     load = LoadProfile(TWO_WINDOWS.copy(), (0, 5), "by hand")
     with pytest.raises(ValueError, match="read-only"):
         load.tokens_WLE[0, 0, 0] = 9
+
+
+def test_a_long_trace_is_thinned_evenly() -> None:
+    """Every sequence gives its share of the tokens that are kept, in order; token i has the expert i here."""
+    lengths = (1000, 9000, 20000)
+    trace = Trace(np.arange(sum(lengths), dtype=np.int32)[None, :, None], lengths)
+    kept = trace.thinned(4095)
+    found_T = kept.experts_LTK[0, :, 0]
+    assert len(found_T) == 4095
+    assert set(np.diff(found_T).tolist()) == {7, 8}
+    shares = [length / sum(lengths) * 4095 for length in lengths]
+    assert kept.sequence_lengths == pytest.approx(shares, abs=1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cost import inclusion_E
-from probes.dispatch.drawn import _drawn_TK, _take_EJ, draw_by_inclusion
+from probes.dispatch.drawn import _drawn_TK, _take_EJ, draw_by_inclusion, rows_of_rank
 
 SMALL = {  # chances of each expert by name of the case; they sum to whole picks
     "even": (0.5, 0.5, 0.5, 0.5),
@@ -150,3 +150,11 @@ def test_the_largest_models_are_drawn() -> None:
     assert (np.diff(experts_TK, axis=1) > 0).all()
     counts_E = np.bincount(experts_TK.ravel(), minlength=512)
     assert np.abs(counts_E - 2000 * chance_E).max() < 10
+
+
+def test_ranks_share_the_rows_of_a_trace() -> None:
+    """Tokens keep the experts they chose together, and all rows are sent as often as any other."""
+    trace_RK = np.array([[2 * row, 2 * row + 1] for row in range(6)])
+    sent = [rows_of_rank(trace_RK, 4, rank, np.random.default_rng(0)).tolist() for rank in range(3)]
+    assert sorted(sent[0] + sent[1] + sent[2]) == sorted(2 * trace_RK.tolist())
+    assert all(len({tuple(row) for row in rows}) == 4 for rows in sent)

@@ -101,45 +101,6 @@ def test_assignments_count_each_expert_at_its_gpu() -> None:
     assert counts_SGE.tolist() == [[[1, 1, 0], [1, 0, 1]], [[0, 1, 0], [2, 0, 1]]]
 
 
-@given(seed=st.integers(0, 1000), experts=st.integers(1, 12), data=st.data())
-@settings(max_examples=50, deadline=None)
-def test_drawn_experts_are_distinct_and_repeatable(seed: int, experts: int, data: st.DataObject) -> None:
-    """The same seed gives the same tokens, and no token names an expert twice."""
-    top_k = data.draw(st.integers(1, experts))
-    shares_E = np.random.default_rng(seed).random(experts)
-    draws = [sent.draw_tokens(shares_E, 20, top_k, np.random.default_rng(seed)) for _ in range(2)]
-    assert (draws[0] == draws[1]).all()
-    assert all(len(set(row)) == top_k for row in draws[0].tolist())
-
-
-def test_drawn_shares_follow_the_load() -> None:
-    """With top_k = 1 the draw has the load's own shares; with top_k = 2 of [.5, .3, .2] the first expert is
-    in 0.839 of the tokens (by hand).
-    """
-    shares_E = np.array([0.5, 0.3, 0.2])
-    single = sent.draw_tokens(shares_E, 40_000, 1, np.random.default_rng(1))
-    assert np.allclose(np.bincount(single.ravel()) / 40_000, shares_E, atol=0.01)
-    pairs = sent.draw_tokens(shares_E, 40_000, 2, np.random.default_rng(1))
-    included = 0.5 + 0.3 * 0.5 / 0.7 + 0.2 * 0.5 / 0.8
-    assert abs((pairs == 0).any(axis=1).mean() - included) < 0.01
-
-
-def test_experts_without_load_come_last() -> None:
-    """An expert nobody asked for is drawn only to fill up."""
-    drawn = sent.draw_tokens(np.array([0.0, 0.5, 0.0, 0.5]), 50, 2, np.random.default_rng(0))
-    assert set(drawn.ravel().tolist()) == {1, 3}
-    with pytest.raises(ValueError, match="distinct"):
-        sent.draw_tokens(np.array([0.5, np.nan]), 1, 1, np.random.default_rng(0))
-
-
-def test_trace_rows_are_taken_whole() -> None:
-    """Tokens of a trace keep the experts they chose together, each row at most once."""
-    trace_RK = np.array([[0, 1], [2, 3], [4, 5]])
-    drawn = sent.draw_rows(trace_RK, 3, np.random.default_rng(0))
-    assert sorted(drawn.tolist()) == trace_RK.tolist()
-    assert len(sent.draw_rows(trace_RK, 10, np.random.default_rng(0))) == 10
-
-
 def test_chosen_slots_hold_the_expert_and_follow_the_shares() -> None:
     """Shares of 0.25, 0.75 and 0 over three replicas: the third is never used."""
     expert_P = np.array([1, 0, 1, 2, 1])
