@@ -10,8 +10,6 @@ from planner.base import BadInput
 from planner.cli.console import No, say
 from planner.cli.options import FILE, count_or, details_option, device_option, json_option, option
 
-MOST_SENT = 512  # tokens a rank that are taken of a trace where nobody says how many a run has
-
 
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
@@ -98,10 +96,8 @@ def validate(
     try:
         with taking_part():
             saved = read_plan(plan_file)
-            sent = saved.problem.gpus * (flags["tokens"] or MOST_SENT)
-            traffic = choose_traffic(saved, plan_file, sent, trace_files)
-            problem, placement, value = traffic.of(saved.problem), saved.placement, saved.value
-            default = default_placement(value.get("engine"), problem)
+            problem, placement = saved.problem, saved.placement
+            default = default_placement(saved.value.get("engine"), problem)
             plan = Contender(problem, placement)
             contenders = {"plan": plan, "default": Contender(problem, default)}
             for file in against_files:
@@ -113,8 +109,12 @@ def validate(
                 contenders[str(file)] = contender_against(plan, Contender(other, its_placement), str(file))
             settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
             with emulated_cluster(emulate, problem.topology) as cluster:
-                outcome = run_plan(contenders, settings, cluster)
-            outcome = outcome.with_note(f"traffic: {traffic.text}")
+                outcome = run_plan(
+                    contenders,
+                    settings,
+                    cluster,
+                    lambda tokens: choose_traffic(saved, plan_file, tokens, trace_files),
+                )
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it

@@ -122,5 +122,9 @@ def _checks(outcome: "Outcome") -> Iterator[str]:
 
 
 def _notes(outcome: "Outcome") -> list[Text]:
-    notes = [*outcome.report.notes, "predicted seconds are for the plan's GPUs, at the width of this run"]
+    notes = [
+        outcome.scope.traffic.sentence,
+        *outcome.report.notes,
+        "predicted seconds are for the plan's GPUs, at the width of this run",
+    ]
     return [Text(f"Note: {note}", style="dim") for note in notes]

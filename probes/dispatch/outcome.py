@@ -1,14 +1,34 @@
 """What a validation run came to: what its ranks saw, what they took, and the verdict on both."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.topology import Topology
+from probes.dispatch.difference import Difference
 from probes.dispatch.report import DispatchReport
 from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
 from probes.dispatch.verdict import LayerFigures, Verdict
 from probes.dispatch.verdict.figures import PhaseFigures, of_layer, of_phase
 from probes.dispatch.verdict.words import how_to_check, sentence
+
+
+@dataclass(frozen=True)
+class SentTraffic:
+    """Which tokens were sent, and how far their experts are from the plan's load."""
+
+    kind: str  # given, kept, drawn
+    text: str
+    difference: Difference
+
+    @property
+    def sentence(self) -> str:
+        apart = self.difference
+        share = f"{apart.sent_share:.2%} of it, {apart.planned_share:.2%} in the plan's load"
+        busiest = f"{apart.sent_max_over_mean:.3f}, by the plan's load {apart.planned_max_over_mean:.3f}"
+        return (
+            f"traffic: {self.text}; expert {apart.expert} of layer {apart.layer_id} has {share}, "
+            f"no other differs more; max/mean of GPUs {busiest}"
+        )
 
 
 @dataclass(frozen=True)
@@ -22,6 +42,7 @@ class Scope:
     transport: str
     dispatch_dtype: str
     combine_dtype: str
+    traffic: SentTraffic
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +58,6 @@ class Outcome:
     timed: tuple[Timed, ...]  # side by side for each row
     verdict: Verdict | None
     unjudged: str
-
-    def with_note(self, note: str) -> "Outcome":
-        """The same, with one more note, the first."""
-        return replace(self, report=replace(self.report, notes=(note, *self.report.notes)))
 
     @property
     def ok(self) -> bool:

@@ -5,7 +5,7 @@ Here it is chosen which layers are run, and under which shares.
 Shapes: L layers that are run, P slots.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,15 +14,17 @@ from planner.base import BadInput
 from planner.cost import Cost, cost, units
 from planner.replica import find_rule
 from probes.dispatch.contender import Contender, contender_against
+from probes.dispatch.difference import Difference, difference
 from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
 from probes.dispatch.job import PLAN, DispatchJob, Side
-from probes.dispatch.outcome import Outcome, Scope
+from probes.dispatch.outcome import Outcome, Scope, SentTraffic
 from probes.dispatch.report import judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
 from probes.dispatch.speed import judged_phases, verdict_of
 from probes.dispatch.timed import Timed
+from probes.dispatch.traffic import Traffic, own_traffic
 from probes.dispatch.verdict.tolerance import check_tolerance
 from probes.emulation.cluster import Emulation
 
@@ -50,15 +52,24 @@ class Settings:
 
 
 def validate(
-    contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None = None
+    contenders: Mapping[str, Contender],
+    settings: Settings,
+    cluster: Emulation | None = None,
+    traffic_for: Callable[[int], Traffic] | None = None,
 ) -> Outcome:
     """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
-    In the `cluster`, where one is emulated. BadInput where it cannot be run here; RunFailed where a rank
-    fails.
+    In the `cluster`, where one is emulated. `traffic_for` gives the tokens that are sent by their number,
+    over all ranks; without it they are those of the plan's load. BadInput where it cannot be run here;
+    RunFailed where a rank fails.
     """
     check_tolerance(settings.tolerance)
     asked, settings = _posed(contenders, settings, cluster)
+    planned = asked[PLAN].problem
+    traffic = (traffic_for or (lambda _: own_traffic(planned.load)))(
+        planned.gpus * planned.workload.tokens_per_rank
+    )
+    asked = {name: replace(one, problem=traffic.of(one.problem)) for name, one in asked.items()}
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
     found = run(_job(asked, rows, settings), cluster)
@@ -79,7 +90,9 @@ def validate(
     verdict = None
     if judged.phases:
         verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
-    return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
+    sent = difference(found.job, found.job.sides[PLAN], planned.shares_LE[rows])
+    scope = _scope(found.job, traffic, sent)
+    return Outcome(report, scope, plan.problem.topology, timed, verdict, judged.why)
 
 
 def _posed(
@@ -96,7 +109,7 @@ def _posed(
     return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
 
 
-def _scope(job: DispatchJob) -> Scope:
+def _scope(job: DispatchJob, traffic: Traffic, sent: Difference) -> Scope:
     return Scope(
         job.tokens_per_rank,
         job.width,
@@ -105,6 +118,7 @@ def _scope(job: DispatchJob) -> Scope:
         job.transport,
         job.dispatch_dtype,
         job.combine_dtype,
+        SentTraffic(traffic.kind, traffic.text, sent),
     )
 
 

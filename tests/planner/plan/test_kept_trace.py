@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from planner.base import BadInput
-from planner.load import LoadProfile, Trace, read_load, split_windows
+from planner.load import LoadProfile, read_load, split_windows
 from planner.plan import Plan, kept_file, kept_of, plan_files, read_kept, read_plan, write_plan
-from planner.plan.kept_trace import MOST_TOKENS, KeptTrace, _thinned
+from planner.plan.kept_trace import KeptTrace
 from planner.planning import PlanRequest, answer
 from tests.planner.traced import MIXTRAL, SEQUENCES, TOKENS, plan_of, trace_file
 
@@ -96,16 +96,11 @@ def test_layers_that_were_not_recorded_keep_the_plans_load(tmp_path: Path) -> No
     assert load.unmeasured_layer_ids == tuple(sorted(set(MIXTRAL.placed_layer_ids) - {3, 5}))
 
 
-def test_a_long_trace_is_thinned_evenly() -> None:
-    """Every sequence gives its share of the tokens that are kept, in order; token i has the expert i here."""
-    lengths = (1000, 9000, 20000)
-    trace = Trace(np.arange(sum(lengths), dtype=np.int32)[None, :, None], lengths)
-    kept = _thinned(trace)
-    found_T = kept.experts_LTK[0, :, 0]
-    assert len(found_T) == MOST_TOKENS
-    assert set(np.diff(found_T).tolist()) == {7, 8}
-    shares = [length / sum(lengths) * MOST_TOKENS for length in lengths]
-    assert kept.sequence_lengths == pytest.approx(shares, abs=1)
+def test_no_more_rows_are_kept_than_the_cost_model_looks_at(tmp_path: Path) -> None:
+    found = plan_of(trace_file(tmp_path, tokens=1000), held_out=0)
+    kept, load = kept_beside(write_plan(found, tmp_path / "plan.json"))
+    assert load.trace is not None
+    assert load.trace.experts_LTK.shape[1] == kept.tokens == 4095
 
 
 def test_rows_that_are_gone_are_none(plan: Plan, tmp_path: Path) -> None:
