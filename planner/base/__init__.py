@@ -15,7 +15,7 @@ from planner.base.files import (
     write_json,
 )
 from planner.base.json_text import dump_json, parse_json
-from planner.base.keys import check_keys
+from planner.base.keys import Keys, check_keys
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
 from planner.base.units import (
@@ -36,6 +36,7 @@ __all__ = [
     "Evidence",
     "GpuModel",
     "Infeasible",
+    "Keys",
     "Rate",
     "check_keys",
     "data_file",

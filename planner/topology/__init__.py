@@ -2,6 +2,16 @@
 
 from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
+from planner.topology.calibrated import (
+    calibrated,
+    calibration_of_file,
+    check_rates,
+    is_calibration,
+    rates_of,
+    read_calibration,
+    write_calibration,
+)
+from planner.topology.calibration import Calibration, PhaseCalibration, Reached, Scale
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
@@ -28,6 +38,7 @@ __all__ = [
     "REACHED",
     "AllToAll",
     "Bisection",
+    "Calibration",
     "Comparison",
     "Fabric",
     "Island",
@@ -37,21 +48,30 @@ __all__ = [
     "PairLink",
     "Pcie",
     "PcieSwitch",
+    "PhaseCalibration",
+    "Reached",
     "Resource",
+    "Scale",
     "Seat",
     "Topology",
     "against_stated",
     "alike",
     "as_stated",
     "bisections",
+    "calibrated",
+    "calibration_of_file",
+    "check_rates",
     "chip_of",
     "compare",
     "everyone_GG",
     "gpu_model",
     "gpu_names",
+    "is_calibration",
     "kept_comparisons",
     "planned_seats",
     "ranks_named",
+    "rates_of",
+    "read_calibration",
     "read_speeds",
     "read_topology",
     "recorded_seats",
@@ -59,4 +79,5 @@ __all__ = [
     "topology_from_dict",
     "unstated",
     "with_share",
+    "write_calibration",
 ]
