@@ -63,7 +63,11 @@ class Launch:
 
 
 class Launcher(Protocol):
-    """What every launcher module offers."""
+    """What every launcher module offers.
+
+    One that can also start `moeplan validate` on the same hosts, in the same order, has `validate(job)`: its
+    files.
+    """
 
     NAME: str
     TITLE: str

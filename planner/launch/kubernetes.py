@@ -1,6 +1,8 @@
 """A Kubernetes LeaderWorkerSet, the ConfigMap with the files it runs, and a Service before node 0."""
 
-from planner.launch import pod, shell, worker_set
+from collections.abc import Mapping
+
+from planner.launch import pod, shell, validate_pods, worker_set
 from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.manifest import config_map, documents, object_name
 from planner.launch.network import network_notes
@@ -20,6 +22,11 @@ def write(job: Job) -> Launch:
     return Launch({SCRIPT: files[SCRIPT], MANIFEST: manifest}, MANIFEST, notes)
 
 
+def validate(job: Job) -> Mapping[str, str]:
+    """`moeplan validate` on the same nodes, as a Job that runs once."""
+    return validate_pods.validate_files(job)
+
+
 def _notes(job: Job) -> list[str]:
     apply = f"kubectl apply --server-side -f {MANIFEST}"
     copy = "a client-side apply keeps a copy in an annotation, which large maps outgrow"
@@ -33,4 +40,5 @@ def _notes(job: Job) -> list[str]:
         f"{reach}; {more}",
         *head,
         f"the pods ask for GPUs alone: {network}",
+        validate_pods.validate_note(job),
     ]

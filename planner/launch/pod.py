@@ -15,6 +15,7 @@ from planner.plan import EMITTED_PLAN
 MOUNT = "/moeplan"
 BUILD = '"${TMPDIR:-/tmp}/plan-build"'  # a ConfigMap is mounted read-only, and pip builds beside the sources
 DNS_SECONDS = 300
+SHARED_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
 # The leader's name comes into DNS some time after its pod; a worker that ends before has its group recreated.
 _WAIT = f"""\
 until getent hosts "$HEAD_ADDRESS" > /dev/null 2>&1; do
@@ -47,7 +48,7 @@ def check_job(job: Job, launcher: str) -> None:
         raise BadInput(f"--launcher {launcher} needs --image, the container image that holds the engine")
 
 
-def start_text(job: Job, where: Sequence[str]) -> str:
+def start_text(job: Job, where: Sequence[str], script: str = SCRIPT, *, install: bool = True) -> str:
     """The pod's script: which node it is (`where`: bash lines), what it waits for and installs, its start.
 
     The container's arguments are added to the engine's.
@@ -55,8 +56,9 @@ def start_text(job: Job, where: Sequence[str]) -> str:
     lines = ["set -euo pipefail", f"export PLAN_DIR={MOUNT}", *where]
     if job.nodes > 1:
         lines += ["export HEAD_ADDRESS NODE_RANK", _WAIT]
-    lines += [line for need in job.commands[0].requires for line in _install(need.check, need.package)]
-    return "\n".join([*lines, f'exec bash {MOUNT}/{SCRIPT} "$@"', ""])
+    needs = job.commands[0].requires if install else ()
+    lines += [line for need in needs for line in _install(need.check, need.package)]
+    return "\n".join([*lines, f'exec bash {MOUNT}/{script} "$@"', ""])
 
 
 def node_number(job: Job, index: str) -> list[str]:
@@ -96,10 +98,7 @@ def answering(job: Job, port: int) -> dict[str, Any]:
 
 def volumes(job: Job, files: Sequence[str]) -> list[dict[str, Any]]:
     items = [{"key": file_key(name), "path": name} for name in sorted(files) if name != EMITTED_PLAN]
-    return [
-        {"name": "plan", "configMap": {"name": object_name(job), "items": items}},
-        {"name": "shm", "emptyDir": {"medium": "Memory"}},
-    ]
+    return [{"name": "plan", "configMap": {"name": object_name(job), "items": items}}, SHARED_MEMORY]
 
 
 def _install(check: str, package: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import cast
 from planner.base import BadInput, find_named, modules_with
 from planner.engines import Emission, find_engine
 from planner.launch.job import MIXED, Job, Launcher
+from planner.launch.validating import validates
 from planner.problem import Problem
 from planner.topology import Topology
 
@@ -67,7 +68,9 @@ def launched(emission: Emission, job: Job, launcher: str) -> Emission:
             f"{job.engine} runs on {job.accelerator}: use --launcher shell"
         )
     written = found.write(job)
-    files, notes = {**emission.files, **written.files}, (*emission.notes, *written.notes)
+    validate = getattr(found, "validate", None)
+    check = validate(job) if validate and validates(job) else {}
+    files, notes = {**emission.files, **written.files, **check}, (*emission.notes, *written.notes)
     return replace(emission, files=files, launch=files[written.first], notes=notes)
 
 

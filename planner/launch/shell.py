@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from planner.base import BadInput
 from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_lines, network_notes
+from planner.launch.validating import VALIDATE, validate_text
 
 NAME = "shell"
 TITLE = "a script for each node"
@@ -17,6 +18,11 @@ _SETTINGS = "set -euo pipefail\n"
 
 def write(job: Job) -> Launch:
     return Launch({SCRIPT: script_text(job)}, SCRIPT, (*order_notes(job), *network_notes(job)))
+
+
+def validate(job: Job) -> Mapping[str, str]:
+    """The start of `moeplan validate` on the same nodes; the other launchers start the same one."""
+    return {VALIDATE: validate_text(job)}
 
 
 def script_text(job: Job, commands: Mapping[str, str] | None = None) -> str:

@@ -5,15 +5,20 @@ arbitrary distribution give each task its host (seen with Slurm 22.05: SLURM_PRO
 SLURM_NODEID does not).
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from planner.launch import shell
 from planner.launch.job import SCRIPT, Job, Launch
 from planner.launch.network import network_notes
+from planner.launch.validating import VALIDATE
 from planner.plan import EMITTED_PLAN
 
 NAME = "slurm"
 TITLE = "Slurm batch file"
 ACCELERATORS = ("nvidia",)
 BATCH = "job.sbatch"
+VALIDATE_BATCH = "validate.sbatch"
 LIVE_SECONDS = 120
 
 
@@ -33,21 +38,31 @@ def write(job: Job) -> Launch:
     return Launch(files, BATCH, (*notes, *network_notes(job)))
 
 
+def validate(job: Job) -> Mapping[str, str]:
+    """The batch file that starts `moeplan validate` on the same hosts, by torchrun on each."""
+    commands = tuple(replace(command, per_gpu=False) for command in job.commands)
+    checked = replace(job, commands=commands, title=f"moeplan validate of {job.title}")
+    batch = batch_text(checked, VALIDATE, name="validate")
+    return {**shell.validate(job), VALIDATE_BATCH: batch}
+
+
 def _some_left_out(job: Job) -> bool:
     return any(node.devices for node in job.topology.nodes)
 
 
-def batch_text(job: Job) -> str:
-    return "\n".join([*_head(job), *_host_files(job), "", *_check(job), "", *_start(job), ""])
+def batch_text(job: Job, script: str = SCRIPT, name: str = "") -> str:
+    """The batch file of one of the scripts in its folder."""
+    parts = [_head(job, name), _host_files(job), [""], _check(job), [""], _start(job, script), [""]]
+    return "\n".join(line for part in parts for line in part)
 
 
-def _head(job: Job) -> list[str]:
+def _head(job: Job, name: str) -> list[str]:
     counts = job.gpus_of_nodes
     alike = len(set(counts)) == 1 and not _some_left_out(job)
     return [
         "#!/usr/bin/env bash",
         f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
-        f"#SBATCH --job-name={'-'.join(filter(None, ('moeplan', job.label)))}",
+        f"#SBATCH --job-name={'-'.join(filter(None, ('moeplan', name, job.label)))}",
         f"#SBATCH --nodes={job.nodes}",
         *([f"#SBATCH --nodelist={','.join(job.hosts)}"] if job.hosts else []),
         *([f"#SBATCH --gpus-per-node={counts[0]}"] if alike else []),
@@ -92,7 +107,7 @@ def _check(job: Job) -> list[str]:
     ]
 
 
-def _start(job: Job) -> list[str]:
+def _start(job: Job, script: str) -> list[str]:
     """A task for each GPU where MPI starts the ranks, else one for each node, which is told its number."""
     file, mpi, rank, tasks = "nodes", "", 'NODE_RANK="$SLURM_PROCID" ', job.nodes
     if job.per_gpu:
@@ -101,7 +116,7 @@ def _start(job: Job) -> list[str]:
     return [
         f'export SLURM_HOSTFILE="$FOLDER/{file}"',
         f"{srun} --distribution=arbitrary --cpu-bind=none --kill-on-bad-exit=1 \\",
-        f'    bash -c \'{rank}exec bash "$PLAN_DIR/{SCRIPT}" "$@"\' moeplan "$@"',
+        f'    bash -c \'{rank}exec bash "$PLAN_DIR/{script}" "$@"\' moeplan "$@"',
     ]
 
 

@@ -83,18 +83,17 @@ def _template(
     serve = pod.container(job, "serve", pod.start_text(job, where if job.nodes > 1 else ()))
     if port is not None:
         serve |= pod.answering(job, port)
-    spec = {"containers": [serve], "volumes": pod.volumes(job, files), "affinity": _affinity(job, hosts)}
-    return {"spec": spec}
+    together = affinity({SET_LABEL: object_name(job)}, hosts)
+    return {"spec": {"containers": [serve], "volumes": pod.volumes(job, files), "affinity": together}}
 
 
-def _affinity(job: Job, hosts: Sequence[str]) -> dict[str, Any]:
-    """One pod a host, and only on these hosts.
+def affinity(labels: Mapping[str, str], hosts: Sequence[str]) -> dict[str, Any]:
+    """One pod with these labels a host, and only on these hosts; all where there are none.
 
     A field selector takes one name, so that each host is a term of its own.
     """
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    same_set = {"matchLabels": {SET_LABEL: object_name(job)}}
-    alone = {"labelSelector": same_set, "topologyKey": "kubernetes.io/hostname"}
+    alone = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}
     found: dict[str, Any] = {"podAntiAffinity": {required: [alone]}}
     fields = [{"key": "metadata.name", "operator": "In", "values": [host]} for host in hosts]
     if fields:

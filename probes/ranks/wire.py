@@ -55,12 +55,12 @@ def _bytes_G(exchanges: list[Sequence[Tensor]]) -> list[int]:
 class Wire:
     """One end of the process group, this rank's.
 
-    `control` carries counts and barriers, over gloo on every machine.
+    `control` carries counts and barriers, over gloo on every machine; virtual ranks have none.
     """
 
     rank: int
     device: torch.device
-    control: dist.ProcessGroup
+    control: dist.ProcessGroup | None
     status: Status
     node_G: Tensor
     tally: Tally
