@@ -2,16 +2,8 @@
 
 from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
-from planner.topology.calibrated import (
-    calibrated,
-    calibration_of_file,
-    check_rates,
-    is_calibration,
-    rates_of,
-    read_calibration,
-    write_calibration,
-)
-from planner.topology.calibration import Calibration, PhaseCalibration, Reached, Scale
+from planner.topology.calibrated import calibrated, read_calibration
+from planner.topology.calibration import HIGHEST_EFFICIENCY, Calibration, PhaseCalibration, Reached
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
@@ -32,6 +24,7 @@ from planner.topology.topology import Topology
 
 __all__ = [
     "ABOVE",
+    "HIGHEST_EFFICIENCY",
     "LARGEST_GPUS",
     "LARGEST_NODE_GPUS",
     "LARGEST_NODE_NICS",
@@ -51,7 +44,6 @@ __all__ = [
     "PhaseCalibration",
     "Reached",
     "Resource",
-    "Scale",
     "Seat",
     "Topology",
     "against_stated",
@@ -59,18 +51,14 @@ __all__ = [
     "as_stated",
     "bisections",
     "calibrated",
-    "calibration_of_file",
-    "check_rates",
     "chip_of",
     "compare",
     "everyone_GG",
     "gpu_model",
     "gpu_names",
-    "is_calibration",
     "kept_comparisons",
     "planned_seats",
     "ranks_named",
-    "rates_of",
     "read_calibration",
     "read_speeds",
     "read_topology",
@@ -79,5 +67,4 @@ __all__ = [
     "topology_from_dict",
     "unstated",
     "with_share",
-    "write_calibration",
 ]

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from planner.topology import Calibration, PhaseCalibration, Reached, Scale, Topology, rates_of
+from planner.topology import Calibration, PhaseCalibration, Reached, Topology
+from planner.topology.calibrated import rates_of
+from planner.topology.calibration import Scale
 
 EFFICIENCY = {"nvlink": 0.5, "nic": 0.8}
 START_SECONDS = 0.001

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.base import GpuModel
-from planner.bench.fits.relative import Bools, Floats, held_out_N, mean_error, relative_fit
+from planner.base.relative import Bools, Floats, held_out_N, mean_error, relative_fit
 from planner.bench.fits.tables import Columns, numbers, select
 from planner.model import BYTES_PER_WEIGHT
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.bench.fits.relative import Bools, Floats
+from planner.base.relative import Bools, Floats
 from planner.bench.fits.tables import Columns, numbers, select
 
 GPUS_PER_NODE = {"GB200": 4, "GB300": 4}  # else 8

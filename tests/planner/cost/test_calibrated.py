@@ -10,7 +10,8 @@ from planner.cost import constants_of, cost, efficiency_R
 from planner.plan import plan_from_dict, plan_to_dict
 from planner.planning import PlanRequest, answer
 from planner.problem import Problem
-from planner.topology import Calibration, Reached, Topology, calibrated, read_topology, write_calibration
+from planner.topology import Calibration, Reached, Topology, calibrated, read_topology
+from planner.topology.calibrated import write_calibration
 from tests.planner.calibrations import EFFICIENCY, START_SECONDS, calibration_of, phase_of, scale_of
 from tests.planner.small import BEST_ROW, placed, question, two_nodes
 

@@ -15,8 +15,8 @@ from planner.topology import (
     read_calibration,
     read_topology,
     topology_from_dict,
-    write_calibration,
 )
+from planner.topology.calibrated import write_calibration
 from tests.planner.calibrations import calibration_of, phase_of, scale_of
 from tests.planner.machines import two_by_two
 
