@@ -2,7 +2,7 @@
 
 from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
-from planner.topology.calibrated import calibrated, read_calibration
+from planner.topology.calibrated import calibrated, check_rates, is_calibration_text, read_calibration
 from planner.topology.calibration import HIGHEST_EFFICIENCY, Calibration, PhaseCalibration, Reached
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
@@ -51,11 +51,13 @@ __all__ = [
     "as_stated",
     "bisections",
     "calibrated",
+    "check_rates",
     "chip_of",
     "compare",
     "everyone_GG",
     "gpu_model",
     "gpu_names",
+    "is_calibration_text",
     "kept_comparisons",
     "planned_seats",
     "ranks_named",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from planner.base import BadInput, human_bandwidth, read_json, write_json
 from planner.topology.calibration import STATED_TIERS, Calibration, PhaseCalibration, Span
@@ -66,19 +65,15 @@ def _span_text(span: Span) -> str:
     return " to ".join(dict.fromkeys(map(human_bandwidth, span)))
 
 
-def is_calibration(data: Any) -> bool:
-    """Whether plain data says that it is a calibration's file."""
-    schema = data.get("schema") if isinstance(data, dict) else None
-    return isinstance(schema, str) and schema.startswith("moeplan/calibration/")
+def is_calibration_text(start: bytes) -> bool:
+    """Whether a file that begins so says that it is a calibration: the schema is its first entry."""
+    return start.lstrip()[:1] == b"{" and b'"moeplan/calibration/' in start[:256]
 
 
 def read_calibration(path: str | Path) -> Calibration:
-    return calibration_of_file(read_json(path, LARGEST_FILE_BYTES), str(path))
-
-
-def calibration_of_file(data: Any, where: str) -> Calibration:
     """BadInput where the file is of another kind or version, or damaged."""
-    if not is_calibration(data) or data["schema"] != SCHEMA:
+    data, where = read_json(path, LARGEST_FILE_BYTES), str(path)
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         made = "`moeplan validate PLAN --calibrate FILE` writes one"
         raise BadInput(
