@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.base import BadInput
+from planner.base import BadInput, parse_json
 from planner.topology import Calibration, Topology, is_calibration_text, read_calibration, read_topology
 from probes.base.facts import Facts
 from probes.importers.registry import LARGEST_BYTES, read_file
@@ -13,9 +13,7 @@ from probes.importers.sysfs import read_directory
 
 PRESET = "preset:"
 _WITH_COUNTS = re.compile(r"(.+\.(?:ya?ml|json)):[0-9]+(?:[xX][0-9]+)?")
-_TOP_KEYS = tuple(
-    re.compile(rb"^\s{0,4}\"?" + key + rb"\"?\s*:", re.MULTILINE) for key in (b"nodes", b"fabric")
-)
+_YAML_KEYS = tuple(re.compile(rb"^" + key + rb"\s*:", re.MULTILINE) for key in (b"nodes", b"fabric"))
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,14 @@ def _is_topology(path: Path) -> bool:
     if path.suffix.lower() not in (".yaml", ".yml", ".json"):
         return False
     content = _content(path)
-    return all(key.search(content) for key in _TOP_KEYS)
+    if path.suffix.lower() != ".json":
+        return all(key.search(content) for key in _YAML_KEYS)
+    if b'"fabric"' not in content:
+        return False
+    try:
+        return {"nodes", "fabric"} <= set(parse_json(content.decode(), str(path)))
+    except (BadInput, UnicodeDecodeError, TypeError):
+        return False  # whatever it is, it is read as what tools write, and said to be broken there
 
 
 def _is_calibration(path: Path) -> bool:

@@ -10,7 +10,7 @@ from planner.base import BadInput
 from planner.topology import read_topology
 from planner.topology.calibrated import write_calibration
 from probes.base.facts import MeasureFacts, Sample
-from probes.machine.hints import Hints
+from probes.machine.hints import NO_HINTS, Hints
 from probes.measure.file import Measurement, write_measurement
 from probes.survey.from_files import import_files
 from tests.planner.calibrations import calibration_of
@@ -33,7 +33,7 @@ def topology_file(folder: Path, text: str = "hgx-h100:2") -> Path:
     return path
 
 
-def refused(paths: Sequence[Path], hints: Hints = Hints()) -> str:
+def refused(paths: Sequence[Path], hints: Hints = NO_HINTS) -> str:
     with pytest.raises(BadInput) as error:
         import_files(paths, hints)
     return str(error.value)
@@ -42,7 +42,7 @@ def refused(paths: Sequence[Path], hints: Hints = Hints()) -> str:
 def nic_rates(found: object) -> set[tuple[float, str]]:
     resources = found.topology.resources  # type: ignore[attr-defined]
     return {
-        (round(one.rate.bytes_per_s / 1e9, 6), one.rate.evidence.kind)
+        (round(one.rate.bytes_per_s / 1e9, 3), one.rate.evidence.kind)
         for one in resources
         if one.tier == "nic"
     }
