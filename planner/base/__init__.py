@@ -1,7 +1,7 @@
 """Base: one line for bad input, SI inside and text at the edge, evidence, safe files, things by name."""
 
 from planner.base.arrays import DAMAGED_NPZ, parse_npz, read_npz
-from planner.base.errors import BadInput, Infeasible
+from planner.base.errors import BadInput, Infeasible, Stopped
 from planner.base.evidence import EVIDENCE_KINDS, Evidence, GpuModel, Rate, sum_rates, weakest
 from planner.base.files import (
     LARGEST_FILE_BYTES,
@@ -39,6 +39,7 @@ __all__ = [
     "Infeasible",
     "Keys",
     "Rate",
+    "Stopped",
     "check_keys",
     "data_file",
     "dump_json",

@@ -6,7 +6,6 @@ this was written.
 Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
 """
 
-import datetime as dt
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -17,12 +16,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
-from probes.ranks.party import Party
+from probes.ranks.party import Limit, Party, PeersLostError
 from probes.ranks.status import Status
-
-
-class PeersLostError(Exception):
-    """A collective did not complete: some other rank is gone or late."""
 
 
 class Tally:
@@ -64,13 +59,14 @@ class Wire:
     status: Status
     node_G: Tensor
     tally: Tally
+    limit: Limit
 
     @property
     def gpus(self) -> int:
         return len(self.node_G)
 
     def barrier(self) -> None:
-        self._waits(lambda: dist.barrier(self.control))
+        self._waits(lambda: [dist.barrier(self.control, async_op=True)])
 
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
         """How many records each rank will send us, given how many we send each.
@@ -78,7 +74,7 @@ class Wire:
         It is the real run's own exchange of sizes.
         """
         counts_GG = [torch.zeros(self.gpus, dtype=torch.int64) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(counts_GG, torch.tensor(counts_G), group=self.control))
+        self._gather(counts_GG, torch.tensor(counts_G))
         return [int(row_G[self.rank]) for row_G in counts_GG]
 
     def exchange(self, rows_MB: Tensor, sent_G: list[int], received_G: list[int]) -> Tensor:
@@ -97,7 +93,7 @@ class Wire:
         self.tally.add(outgoing, incoming)
         incoming[self.rank].copy_(outgoing[self.rank])
         if posted:
-            self._waits(lambda: [work.wait() for work in dist.batch_isend_irecv(posted)])
+            self._waits(lambda: dist.batch_isend_irecv(posted), on_host=self.device.type == "cpu")
         return out_MB
 
     def gather(self, text: str) -> list[str]:
@@ -107,11 +103,11 @@ class Wire:
         """
         content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(sizes, torch.tensor([len(content)]), group=self.control))
+        self._gather(sizes, torch.tensor([len(content)]))
         padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
         padded[: len(content)] = content
         all_padded = [torch.empty_like(padded) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(all_padded, padded, group=self.control))
+        self._gather(all_padded, padded)
         return [
             bytes(part[: int(size)].numpy()).decode() for part, size in zip(all_padded, sizes, strict=True)
         ]
@@ -122,34 +118,43 @@ class Wire:
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
-    def _waits(self, collective: Callable[[], object]) -> None:
+    def _gather(self, all_parts: list[Tensor], part: Tensor) -> None:
+        self._waits(lambda: [dist.all_gather(all_parts, part, group=self.control, async_op=True)])
+
+    def _waits(self, post: Callable[[], Sequence[dist.Work]], *, on_host: bool = True) -> None:
+        """For what `post` begins, as long as the run has time; PeersLostError after that.
+
+        Not `on_host`: the device waits, and NCCL's own watchdog ends what does not end.
+        """
         self.status.wait(waiting=True)
         try:
-            collective()
+            for work in post():
+                if on_host and self.limit.over:
+                    raise PeersLostError(f"its {self.limit.seconds:g} s are over")
+                work.wait(*([self.limit.delta] if on_host else []))
         except RuntimeError as error:  # torch's collectives have no exception of their own for a lost peer
             raise PeersLostError(str(error)) from error
         self.status.wait(waiting=False)
 
 
-def open_wire(party: Party, status: Status, store: Store, rank: int) -> Wire:
+def open_wire(party: Party, limit: Limit, status: Status, store: Store, rank: int) -> Wire:
     """Join the process group. PeersLostError where that fails.
 
     NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU.
     """
     torch.set_num_threads(1)
-    timeout = dt.timedelta(seconds=party.timeout_seconds)
     device = _device_of_rank() if party.device == "cuda" else torch.device("cpu")
     if device.type == "cuda":
         torch.cuda.set_device(device)
     status.wait(waiting=True)
     backend = "nccl" if device.type == "cuda" else "gloo"
     try:
-        dist.init_process_group(backend, timeout=timeout, world_size=party.ranks, rank=rank, store=store)
-        control = dist.new_group(backend="gloo", timeout=timeout)
+        dist.init_process_group(backend, timeout=limit.delta, world_size=party.ranks, rank=rank, store=store)
+        control = dist.new_group(backend="gloo", timeout=limit.delta)
     except RuntimeError as error:
         raise PeersLostError(str(error)) from error
     node_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
-    return Wire(rank, device, control, status, node_G, Tally())
+    return Wire(rank, device, control, status, node_G, Tally(), limit)
 
 
 def _device_of_rank() -> torch.device:
