@@ -17,7 +17,6 @@ from planner.base.files import (
 from planner.base.json_text import dump_json, parse_json
 from planner.base.keys import Keys, check_keys
 from planner.base.names import find_named, modules_with, nearest
-from planner.base.relative import held_out_N, mean_error, positive_fit, relative_fit, relative_weight_N
 from planner.base.shipped import data_file, topologies_folder, topology_names
 from planner.base.units import (
     human_bandwidth,
@@ -44,11 +43,9 @@ __all__ = [
     "data_file",
     "dump_json",
     "find_named",
-    "held_out_N",
     "human_bandwidth",
     "human_bytes",
     "human_seconds",
-    "mean_error",
     "modules_with",
     "nearest",
     "parse_bandwidth",
@@ -58,15 +55,12 @@ __all__ = [
     "parse_npz",
     "parse_seconds",
     "parse_yaml",
-    "positive_fit",
     "read_bytes",
     "read_csv",
     "read_json",
     "read_npz",
     "read_text",
     "read_yaml",
-    "relative_fit",
-    "relative_weight_N",
     "sum_rates",
     "topologies_folder",
     "topology_names",

@@ -4,9 +4,9 @@ Fitted anew to the tables of a wheel of aiconfigurator-core (needs pyarrow), or 
 CSVs; beside them what another chip's constants, those of the H100, make of the same rows.
 """
 
-from planner.base.relative import mean_error
 from planner.bench.fits import Refit, read_tables, refit
 from planner.bench.frame import Peers, Table
+from planner.fitting import mean_error
 from planner.solvers import Progress
 
 TITLE = "Constants: mean relative error by chip, in sample, held out, and with the H100's constants"
