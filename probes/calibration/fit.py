@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import BadInput, held_out_N, mean_error
+from planner.base import BadInput
+from planner.fitting import held_out_N, mean_error
 from planner.topology import HIGHEST_EFFICIENCY, Reached
 from probes.calibration.line import Line, line_of
 

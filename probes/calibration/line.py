@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import BadInput, mean_error, positive_fit, relative_weight_N
+from planner.base import BadInput
+from planner.fitting import mean_error, positive_fit, relative_weight_N
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -8,11 +8,11 @@ import pytest
 
 from docs.make_constants import constants_text, entry
 from planner.base import BadInput, data_file, parse_yaml, read_yaml
-from planner.base.relative import held_out_N, relative_fit
 from planner.bench import run_bench
 from planner.bench.fits import Refit, read_tables, refit
 from planner.bench.fits.phase_fit import fit_phase
 from planner.bench.fits.phase_rows import PhaseRows, hit_chance
+from planner.fitting import held_out_N, relative_fit
 from tests.places import SHARED
 
 FIGURES = SHARED / "data/perf"
