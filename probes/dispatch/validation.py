@@ -12,9 +12,9 @@ import numpy as np
 
 from planner.base import BadInput
 from planner.cost import Cost, cost, units
-from planner.placement import Placement
-from planner.problem import Problem
 from planner.replica import find_rule
+from probes.dispatch.contender import Contender, contender_against
+from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.outcome import Outcome, Scope
@@ -24,14 +24,23 @@ from probes.dispatch.seen import PHASES
 from probes.dispatch.speed import judged_phases, verdict_of
 from probes.dispatch.timed import Timed
 from probes.dispatch.verdict.tolerance import check_tolerance
+from probes.emulation.cluster import Emulation
+
+__all__ = ["Contender", "Settings", "contender_against", "validate"]
+
+TOKENS = 64  # a rank, where nobody says and nothing else follows
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run: `layers` None means all; `hidden` None means 64 on a CPU, the model's own width on GPUs."""
+    """How to run.
+
+    `layers` None means all; `hidden` None means 64 on a CPU, 512 in an emulated cluster, the model's own
+    width on GPUs; `tokens` None means 64, and as many as a phase needs in an emulated cluster.
+    """
 
     layers: int | None = 4
-    tokens: int = 64
+    tokens: int | None = None
     hidden: int | None = None
     repeats: int = 5
     seed: int = 0
@@ -40,24 +49,19 @@ class Settings:
     tolerance: float | None = None  # None: what the law's error and the noise come to
 
 
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """A placement, and the question that it answers: all of a run share model, load and machine."""
-
-    problem: Problem
-    placement: Placement
-
-
-def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome:
+def validate(
+    contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None = None
+) -> Outcome:
     """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
-    BadInput where it cannot be run here; RunFailed where a rank fails.
+    In the `cluster`, where one is emulated. BadInput where it cannot be run here; RunFailed where a rank
+    fails.
     """
     check_tolerance(settings.tolerance)
-    asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
+    asked, settings = _posed(contenders, settings, cluster)
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
-    found = run(_job(asked, rows, settings))
+    found = run(_job(asked, rows, settings), cluster)
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
     timed = tuple(
@@ -71,11 +75,25 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
         for row, layer_id in enumerate(report.layer_ids)
         for side in report.cells
     )
-    judged = judged_phases(found, plan.problem.topology, emulated=False)
+    judged = judged_phases(found, plan.problem.topology, emulated=cluster is not None)
     verdict = None
     if judged.phases:
         verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
     return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
+
+
+def _posed(
+    contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None
+) -> tuple[dict[str, Contender], Settings]:
+    """The questions for the tokens and the machine of the run, and how it is run."""
+    asked = dict(contenders)
+    if cluster is not None:
+        asked = {name: in_cluster(one, cluster) for name, one in asked.items()}
+        width = settings.hidden or min(WIDTH, asked[PLAN].problem.model.dispatch_width)
+        tokens = settings.tokens or long_enough(asked[PLAN], width)
+        settings = replace(settings, hidden=width, tokens=tokens, device="cpu")
+    tokens = settings.tokens or TOKENS
+    return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
 
 
 def _scope(job: DispatchJob) -> Scope:
@@ -88,11 +106,6 @@ def _scope(job: DispatchJob) -> Scope:
         job.dispatch_dtype,
         job.combine_dtype,
     )
-
-
-def _at_tokens(one: Contender, tokens: int) -> Contender:
-    workload = replace(one.problem.workload, tokens_per_rank=tokens)
-    return replace(one, problem=replace(one.problem, workload=workload))
 
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
@@ -126,7 +139,7 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         dispatch_dtype=workload.dispatch_dtype,
         combine_dtype=workload.combine_dtype,
         hidden=settings.hidden,
-        tokens_per_rank=settings.tokens,
+        tokens_per_rank=problem.workload.tokens_per_rank,
         repeats=settings.repeats,
         seed=settings.seed,
         timeout_seconds=settings.timeout_seconds,
@@ -147,28 +160,3 @@ def _busiest(found: Cost, layers: int | None) -> list[int]:
         raise BadInput(f"--layers {layers}: run at least one layer, or all")
     order = np.argsort(-found.max_over_mean_L.round(12), kind="stable")
     return sorted(order[:layers].tolist())
-
-
-def contender_against(plan: Contender, other: Contender, where: str) -> Contender:
-    """Another plan on the plan's machine, load and step, with its own placement and replica rule.
-
-    BadInput where it answers another question.
-    """
-    mine, its = plan.problem, other.problem
-    for name, have, had in (
-        ("model", mine.model.name, its.model.name),
-        ("layers", list(plan.placement.layer_ids), list(other.placement.layer_ids)),
-        ("GPUs", mine.gpus, its.gpus),
-        ("transport", mine.workload.transport, its.workload.transport),
-    ):
-        if have != had:
-            raise BadInput(
-                f"{where}: its {name} {_short(had)}, the plan's {_short(have)}; they cannot be compared"
-            )
-    problem = replace(its, topology=mine.topology, load=mine.load, workload=mine.workload)
-    return replace(other, problem=problem)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
