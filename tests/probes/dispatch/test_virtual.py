@@ -54,6 +54,7 @@ def test_more_gpus_than_a_machine_has_memory_for_processes() -> None:
         unit_G=np.arange(64) // 8,
         tokens_per_rank=8,
         repeats=1,
+        timeout_seconds=300.0,
     )
     report = run_virtually(job)
     assert report.ok, [check.detail for check in report.checks]
