@@ -65,6 +65,7 @@ def validate(
 ) -> None:
     """Run the plan's own dispatch, expert compute and combine, one process per rank; exit 0 only if every
     check holds and, where speed is judged, prediction and promised gain hold too.
+    `moeplan traffic` has nccl-tests and UCC send the plan's traffic instead.
 
     Example: moeplan validate plan.json
 
