@@ -57,8 +57,7 @@ class Batch:
 def expert_matrix(layer_id: int, expert: int, hidden: int, device: torch.device) -> Tensor:
     """weight_HH of -1, 0 and 1: the same on every rank that asks for this expert."""
     generator = torch.Generator(device).manual_seed(layer_id * 1_000_003 + expert)
-    dtype = torch.float32 if device.type == "cuda" else torch.float64
-    return torch.randint(-1, 2, (hidden, hidden), generator=generator, device=device).to(dtype)
+    return torch.randint(-1, 2, (hidden, hidden), generator=generator, device=device).to(torch.float32)
 
 
 def apply_expert(job: DispatchJob, vectors_XH: Tensor, weight_HH: Tensor) -> Tensor:
@@ -72,8 +71,7 @@ def make_tokens(job: DispatchJob, wire: Wire, row: int) -> Tokens:
     """
     rng = np.random.default_rng([job.seed, row, wire.rank, 2])
     whole_TH = rng.integers(-2, 3, (job.tokens_per_rank, job.width))
-    exact = torch.float32 if wire.device.type == "cuda" else torch.float64
-    vectors_TH = torch.as_tensor(whole_TH, device=wire.device).to(exact)
+    vectors_TH = torch.as_tensor(whole_TH, device=wire.device).to(torch.float32)
     experts_TK = torch.as_tensor(job.experts_TK(row, wire.rank), device=wire.device)
     gates_TK = torch.as_tensor(rng.integers(1, job.sums.gates + 1, experts_TK.shape), device=wire.device)
     reference_TH = torch.zeros_like(vectors_TH)

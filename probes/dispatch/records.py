@@ -54,12 +54,11 @@ def pack_vectors(vectors_RH: "Tensor", dtype: str, size: int) -> "Tensor":
 
 
 def unpack_vectors(bytes_RB: "Tensor", dtype: str, width: int) -> "Tensor":
-    """vectors_RH, float32 on GPUs and float64 on the CPU, which has no fast bf16."""
+    """vectors_RH as float32, in which whole numbers are exact, and their sums; CPUs have no fast bf16."""
     import torch
 
     elements, each = (torch.bfloat16, 2) if dtype == "bf16" else (torch.float8_e4m3fn, 1)
-    exact = torch.float32 if bytes_RB.device.type == "cuda" else torch.float64
-    return bytes_RB[:, : each * width].contiguous().view(elements).to(exact)
+    return bytes_RB[:, : each * width].contiguous().view(elements).to(torch.float32)
 
 
 def pack_records(

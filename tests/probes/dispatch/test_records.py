@@ -20,7 +20,7 @@ def test_a_record_comes_out_as_it_went_in(dtype: str) -> None:
     """The largest ids, gate weights and origins that there may be, beside small ones."""
     entry_Rn3 = torch.tensor([[[(1 << 15) - 1, 65_535, 3], [0, 1, 1]], [[5, 0, 2], [7, 300, 3]]])
     origin_R = torch.tensor([(1 << 23) - 1, 12])
-    vectors_RH = torch.tensor([[-2.0, -1, 0, 1], [2, 2, -2, 0]], dtype=torch.float64)
+    vectors_RH = torch.tensor([[-2.0, -1, 0, 1], [2, 2, -2, 0]], dtype=torch.float32)
     records_RB = pack_records(entry_Rn3, origin_R, vectors_RH, dtype, 64)
     assert records_RB.shape == (2, 64)
     back_R, back_Rn3 = unpack_headers(records_RB, 2)
@@ -34,6 +34,6 @@ def test_sums_stay_exact(dtype: str) -> None:
     """The most experts a token may have, each with the largest result and gate weight."""
     sums = sums_of(dtype)
     largest = sums.most_experts * (sums.results - 1) * sums.gates
-    whole_R1 = torch.arange(largest + 1, dtype=torch.float64)[:, None]
+    whole_R1 = torch.arange(largest + 1, dtype=torch.float32)[:, None]
     packed_RB = pack_vectors(whole_R1, dtype, vector_bytes(dtype, 2))
     assert unpack_vectors(packed_RB, dtype, 1).tolist() == whole_R1.tolist()
