@@ -9,7 +9,8 @@ from rich.console import Console
 
 from planner.report.validation import validation_report
 from planner.topology import Topology
-from probes.dispatch.outcome import Outcome, Scope
+from probes.dispatch.difference import Difference
+from probes.dispatch.outcome import Outcome, Scope, SentTraffic
 from probes.dispatch.outcome_dict import outcome_to_dict
 from probes.dispatch.report import judge
 from probes.dispatch.run import Found
@@ -21,7 +22,8 @@ from tests.probes.dispatch.verdict.runs import Machine, make_timed, make_topolog
 from tests.probes.dispatch_jobs import make_job
 
 TOLD = make_topology(2, 1)
-SCOPE = Scope(10, 64, 3, 0, "slot", "bf16", "bf16")
+SENT = SentTraffic("drawn", "tokens drawn", Difference(4, 1, 0.5, 0.4, 1.2, 1.1))
+SCOPE = Scope(10, 64, 3, 0, "slot", "bf16", "bf16", SENT)
 LAW = dict.fromkeys(PHASES, LawError(0.10, "stated"))
 
 

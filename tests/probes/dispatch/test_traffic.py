@@ -171,8 +171,9 @@ def test_a_gain_by_co_activation_is_there_when_the_rows_are_sent(plan_file: Path
     sides = {"plan": placement, "default": default_placement(None, problem)}
     ratios = []
     for traffic in (chosen(plan_file, tmp_path / "pairs.npz"), own_traffic(problem.load)):
-        contenders = {side: Contender(traffic.of(problem), one) for side, one in sides.items()}
-        job = _job(contenders, [0, 1], Settings(tokens=512))
+        posed = traffic.of(problem)
+        contenders = {side: Contender(posed, one).at_tokens(512) for side, one in sides.items()}
+        job = _job(contenders, [0, 1], Settings())
         ratios.append(crossing(job, "plan") / crossing(job, "default"))
     assert ratios[0] == pytest.approx(0.5, abs=0.03)
     assert ratios[1] == pytest.approx(1, abs=0.1)
@@ -183,9 +184,8 @@ def test_the_difference_from_the_plans_load_is_that_of_what_is_sent(plan_file: P
     saved = read_plan(plan_file)
     planned_LE = saved.problem.shares_LE[:2]
     for traffic, most in ((own_traffic(saved.problem.load), 0.01), (chosen(plan_file), 1.0)):
-        job = _job(
-            {"plan": Contender(traffic.of(saved.problem), saved.placement)}, [0, 1], Settings(tokens=200)
-        )
+        asked = Contender(traffic.of(saved.problem), saved.placement).at_tokens(200)
+        job = _job({"plan": asked}, [0, 1], Settings())
         found = difference(job, job.sides["plan"], planned_LE)
         row = job.layer_ids.index(found.layer_id)
         assert abs(found.sent_share - found.planned_share) < most
