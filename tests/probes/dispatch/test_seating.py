@@ -38,7 +38,7 @@ def test_hosts_that_are_swapped_are_a_wrong_order_where_the_plan_names_them() ->
 
 def test_ranks_dealt_out_over_hosts_are_a_wrong_order() -> None:
     """As Slurm's cyclic distribution does; no names are needed to see it."""
-    with pytest.raises(RunFailed, match="rank 1 is number 0 on its host, the plan has it at 1; and 4 more"):
+    with pytest.raises(RunFailed, match="rank 1 is number 0 on its host, the plan has it at 1"):
         judge_seats(UNNAMED, seen_on("a", "b", "a", "b"))
 
 
