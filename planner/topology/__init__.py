@@ -16,7 +16,7 @@ from planner.topology.pcie import Pcie, PcieSwitch
 from planner.topology.read import read_topology
 from planner.topology.resources import Resource
 from planner.topology.seats import Seat, compare, planned_seats, recorded_seats, seat_from_dict
-from planner.topology.stated import as_stated, with_share
+from planner.topology.stated import as_stated, with_rates, with_share
 from planner.topology.to_dict import alike
 from planner.topology.topology import Topology
 
@@ -58,5 +58,6 @@ __all__ = [
     "seat_from_dict",
     "topology_from_dict",
     "unstated",
+    "with_rates",
     "with_share",
 ]

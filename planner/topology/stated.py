@@ -41,6 +41,11 @@ def with_share(topology: Topology, tier: str, share: float, source: str) -> Topo
     return _changed(topology, {tier: measured})
 
 
+def with_rates(topology: Topology, change: Change) -> Topology:
+    """The machine with another rate for each of its links. Uplinks follow the NICs below them."""
+    return _changed(topology, dict.fromkeys(EVERY_TIER, change))
+
+
 def _changed(topology: Topology, changes: Mapping[str, Change]) -> Topology:
     """With other rates of these tiers."""
     changed: dict[Node, Node] = {}

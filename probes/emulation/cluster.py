@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from probes.emulation.links import Links
+from planner.topology import Topology
+from probes.emulation.links import address
 
 SETUP_SECONDS = 30.0
 _PORT = 29400  # any: the namespaces have no other program
@@ -30,32 +31,34 @@ class Ended:
 
 @dataclass(frozen=True)
 class Emulation:
-    """A running cluster."""
+    """A running cluster. `topology` has the rates that its links are shaped to, and its hosts' names."""
 
-    links: Links
+    topology: Topology
     enter: tuple[str, ...]  # the words before a command that runs in the cluster
 
     @property
     def ranks(self) -> int:
-        return self.links.ranks
+        return self.topology.gpu_count
 
     def command(self, rank: int, argv: Sequence[str]) -> list[str]:
         """`argv` as a program of that rank: in its network, under its host's name."""
-        host = f"host{rank // self.links.ranks_per_host}"
+        host = self.topology.nodes[int(self.topology.node_G[rank])].name
         in_network = [*self.enter, "ip", "netns", "exec", f"rank{rank}"]
         return [*in_network, "unshare", "--uts", sys.executable, "-c", _AS_HOST, host, *argv]
 
     def environment(self, rank: int) -> dict[str, str]:
         """What torchrun or srun would tell the rank."""
+        node = int(self.topology.node_G[rank])
         return {
             "RANK": str(rank),
             "WORLD_SIZE": str(self.ranks),
-            "LOCAL_RANK": str(rank % self.links.ranks_per_host),
-            "LOCAL_WORLD_SIZE": str(self.links.ranks_per_host),
-            "MASTER_ADDR": self.links.address(0),
+            "LOCAL_RANK": str(self.topology.index_G[rank]),
+            "LOCAL_WORLD_SIZE": str(len(self.topology.nodes[node].gpus)),
+            "MASTER_ADDR": address(self.topology, 0),
             "MASTER_PORT": str(_PORT),
             "GLOO_SOCKET_IFNAME": "eth0",
             "OMP_NUM_THREADS": "1",
+            "TORCHELASTIC_USE_AGENT_STORE": "False",  # where torchrun has started this program
         }
 
     def run(

@@ -1,10 +1,12 @@
-"""A small cluster on one Linux machine: a network namespace a rank, a bridge, links shaped by `tc`.
+"""A small cluster on one Linux machine: a network namespace a rank, and links shaped by `tc`.
 
-    rank0  rank1     host0        every rank has one link to the bridge; htb holds what it sends
-      |      |                    and what it gets to `inside` for ranks of its own host and to
-      +------+------ bridge ------+------+                `between` for all others, each way
-                                  |      |
-                       host1    rank2  rank3
+    rank0  rank1     host0        every rank has one link of its own; what it sends and what it is handed is
+      |      |                    held to the rates of its NVLink and NIC. Links that several ranks share (a
+      +--+---+                    NIC of two GPUs, a leaf's uplink) are pipes in between, each with its rate.
+         |  pipes, by route
+      +--+---+
+      |      |
+    rank2  rank3     host1
 
 Works as root, and as an ordinary user where the kernel lets users make namespaces. All of it lives in the
 namespaces of one helper process, which ends when this program does, however it ends; the kernel takes
@@ -20,12 +22,16 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
-from planner.base import BadInput
+from planner.base import BadInput, human_bandwidth
+from planner.topology import Topology
 from probes.emulation.cluster import SETUP_SECONDS, Emulation, end
-from probes.emulation.links import Links
+from probes.emulation.flat import flat_cluster
+from probes.emulation.links import setup_script
+from probes.emulation.scale import as_shaped
 
 TOOLS = ("unshare", "nsenter", "mount", "ip", "tc")
-MOST_HOSTS, MOST_RANKS_PER_HOST = 64, 16
+MOST_RANKS, LONGEST_HOST_NAME = 64, 64
+SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e5, 1e11  # what `tc` holds well to
 
 
 @lru_cache(maxsize=1)
@@ -37,27 +43,28 @@ def unavailable() -> str | None:
     if missing:
         return f"'{missing[0]}' is not installed (it comes with util-linux or iproute2)"
     try:
-        with emulated(1, 1, 1e8, 1e8):
+        with emulated(flat_cluster(1, 2, 1e8, 1e8)):
             return None
     except BadInput as error:
         return str(error)
 
 
 @contextlib.contextmanager
-def emulated(
-    hosts: int, ranks_per_host: int, inside_bytes_per_s: float, between_bytes_per_s: float
-) -> Iterator[Emulation]:
-    """The cluster, for as long as the block lasts. BadInput where the machine does not let us make it."""
-    links = Links(hosts, ranks_per_host, inside_bytes_per_s, between_bytes_per_s)
-    _check(links)
+def emulated(topology: Topology, scale: float = 1.0) -> Iterator[Emulation]:
+    """The cluster with links of 1/`scale` of the topology's rates, for as long as the block lasts.
+
+    BadInput where the machine does not let us make it.
+    """
+    shaped = as_shaped(topology, scale)
+    _check(shaped, scale)
     as_root = os.geteuid() == 0
     helper = _start_helper(as_root=as_root)
     try:
         _wait_until_ready(helper)
         user = [] if as_root else ["--user", "--preserve-credentials"]
         enter = ("nsenter", "--target", str(helper.pid), *user, "--net", "--mount")
-        _set_up(links, enter)
-        yield Emulation(links, enter)
+        _set_up(setup_script(shaped), enter)
+        yield Emulation(shaped, enter)
     finally:
         end(helper)
         for pipe in (helper.stdin, helper.stdout, helper.stderr):
@@ -65,14 +72,18 @@ def emulated(
                 pipe.close()
 
 
-def _check(links: Links) -> None:
-    if not (1 <= links.hosts <= MOST_HOSTS and 1 <= links.ranks_per_host <= MOST_RANKS_PER_HOST):
-        asked = f"cannot emulate {links.hosts} hosts of {links.ranks_per_host} ranks"
-        raise BadInput(f"{asked}; choose 1 to {MOST_HOSTS} hosts of 1 to {MOST_RANKS_PER_HOST}")
-    inside, between = links.inside_bytes_per_s, links.between_bytes_per_s
-    if not (1e5 <= inside <= 1e11 and 1e5 <= between <= 1e11):
-        asked = f"cannot shape links to {inside:g} and {between:g} bytes/s"
-        raise BadInput(f"{asked}; choose 100 kB/s to 100 GB/s")
+def _check(shaped: Topology, scale: float) -> None:
+    asked = f"cannot emulate {shaped.name}"
+    if shaped.gpu_count > MOST_RANKS:
+        raise BadInput(f"{asked}: it has {shaped.gpu_count} GPUs; choose at most {MOST_RANKS}")
+    long = next((node.name for node in shaped.nodes if len(node.name.encode()) > LONGEST_HOST_NAME), None)
+    if long is not None:
+        raise BadInput(f"{asked}: the name '{long}' is too long for a host; take {LONGEST_HOST_NAME} bytes")
+    for resource in shaped.resources:
+        rate = resource.rate.bytes_per_s
+        if not SLOWEST_BYTES_PER_S <= rate <= FASTEST_BYTES_PER_S:
+            held = f"{resource.name} would be held to {human_bandwidth(rate)} (1/{scale:g} of its rate)"
+            raise BadInput(f"{asked}: {held}; what can be shaped is 100 kB/s to 100 GB/s")
 
 
 def _start_helper(*, as_root: bool) -> "subprocess.Popen[bytes]":
@@ -103,10 +114,11 @@ def _wait_until_ready(helper: "subprocess.Popen[bytes]") -> None:
     raise BadInput(f"cannot emulate a cluster: {why}; try as root")
 
 
-def _set_up(links: Links, enter: tuple[str, ...]) -> None:
-    argv = [*enter, "sh", "-c", "\n".join(["set -e", *links.commands()])]
+def _set_up(script: str, enter: tuple[str, ...]) -> None:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SETUP_SECONDS, check=False)
+        done = subprocess.run(
+            [*enter, "sh"], input=script, capture_output=True, text=True, timeout=SETUP_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         late = f"'ip' and 'tc' did not end within {SETUP_SECONDS:g} s"
         raise BadInput(f"cannot emulate a cluster: {late}") from None

@@ -24,6 +24,8 @@ _ROOT = Path(__file__).resolve().parents[2]  # the folder that holds this very p
 # `--standalone` lets the launcher choose a free port itself, so no other program can take it in between
 _OPTIONS = ["--standalone", "--local-addr=127.0.0.1", "--max-restarts=0", "--monitor-interval=0.5"]
 
+_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+
 
 def run_here(directory: Path, module: str, ranks: int, timeout_seconds: float) -> list[str]:
     """Start the ranks on this machine and return what each found, as text.
@@ -35,7 +37,7 @@ def run_here(directory: Path, module: str, ranks: int, timeout_seconds: float) -
     with (directory / "launcher.log").open("wb") as log:
         launcher = subprocess.Popen(
             [*launcher_words, *_OPTIONS, f"--nproc-per-node={ranks}", *worker],
-            env=_environment(directory),
+            env={**rank_environment(directory), **_LOOPBACK},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -48,11 +50,10 @@ def run_here(directory: Path, module: str, ranks: int, timeout_seconds: float) -
     return [(directory / f"found-{rank}").read_text() for rank in range(ranks)]
 
 
-def _environment(directory: Path) -> dict[str, str]:
-    """One thread a rank, loopback only, the launcher's own files where they are removed, and our package."""
+def rank_environment(directory: Path) -> dict[str, str]:
+    """One thread a rank, the launcher's own files where they are removed, and our package."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    interface = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-    return {**os.environ, **interface, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
+    return {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
 
 
 def _stop(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int) -> None:

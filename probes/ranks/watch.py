@@ -1,8 +1,8 @@
 """Watch the ranks that run on this machine, and name the one that stopped the run."""
 
-import subprocess
 import time
 from pathlib import Path
+from typing import Protocol
 
 from probes.ranks.party import RunFailed
 from probes.ranks.status import FAILED, Place, dead, laggards, read_places
@@ -12,7 +12,18 @@ LOSS_SECONDS = 3.0
 STANDSTILL_SECONDS = 3.0  # a rank under SIGSTOP for so long is not waited for
 
 
-def watch(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int, timeout_seconds: float) -> None:
+class Launcher(Protocol):
+    """What started the ranks: torch's launcher, or this program itself."""
+
+    @property
+    def returncode(self) -> int | None:
+        """0 where every rank ended well; None while it has not ended."""
+
+    def poll(self) -> int | None:
+        """The same, looked at anew."""
+
+
+def watch(launcher: Launcher, directory: Path, ranks: int, timeout_seconds: float) -> None:
     """Return when every rank has ended well; raise as soon as one has not, or when the time is over."""
     moving = time.monotonic()
     deadline = moving + timeout_seconds
@@ -36,9 +47,15 @@ def watch(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int, time
 
 
 def _raise_fault(directory: Path, places: list[Place]) -> None:
-    """A rank's own exception is ours and keeps its traceback; a rank that vanished is named."""
+    """A rank's own exception is ours and keeps its traceback, unless it refused in one line.
+
+    A rank that vanished is named.
+    """
     for place in places:
         if place.phase == FAILED:
+            refused = directory / f"refused-{place.rank}"
+            if refused.exists():
+                raise RunFailed(refused.read_text())
             account = (directory / f"error-{place.rank}").read_text()
             raise RuntimeError(f"rank {place.rank} failed:\n{account}")
     gone = "; ".join(place.text for place in dead(places))
@@ -47,7 +64,7 @@ def _raise_fault(directory: Path, places: list[Place]) -> None:
         raise RunFailed(f"{gone} without a result; {remedy}")
     lines = (directory / "launcher.log").read_text(errors="replace").strip().splitlines()
     said = lines[-1] if lines else "it said nothing"
-    raise RunFailed(f"torch's launcher ended before the ranks did: {said}")
+    raise RunFailed(f"the launcher ended before the ranks did: {said}")
 
 
 def _raise_loss(directory: Path, places: list[Place]) -> None:
@@ -68,4 +85,4 @@ def _late(places: list[Place], ranks: int) -> str:
     absent = sorted(set(range(ranks)) - {place.rank for place in places})
     if absent:
         return f"rank{'s' if len(absent) > 1 else ''} {', '.join(map(str, absent))} did not start"
-    return "; ".join(place.text for place in laggards(places)) or "torch's launcher did not end"
+    return "; ".join(place.text for place in laggards(places)) or "the launcher did not end"

@@ -15,6 +15,7 @@ import time
 import traceback
 from pathlib import Path
 
+from planner.base import BadInput
 from probes.ranks.party import Task
 from probes.ranks.status import DONE, FAILED, FileStatus
 
@@ -40,6 +41,10 @@ def serve(directory: Path, module: str) -> int:
         (directory / f"lost-{rank}").write_text(str(error))
         status.wait(waiting=True)
         time.sleep(task.party.timeout_seconds)
+        return 1
+    except BadInput as error:
+        (directory / f"refused-{rank}").write_text(str(error))
+        status.enter(FAILED)
         return 1
     except Exception:  # noqa: BLE001 - handed to the parent as it is, which raises it
         (directory / f"error-{rank}").write_text(traceback.format_exc())

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from planner.base import BadInput
+from planner.topology import Topology
+from probes.emulation.flat import flat_cluster
 from probes.emulation.namespaces import TOOLS, emulated, unavailable
 from tests.places import ROOT
 
@@ -54,7 +57,7 @@ else:
 @needs_namespaces
 def test_ranks_sit_on_their_hosts() -> None:
     """Two hosts of two ranks, each with its host's name and the place that a launcher would tell it."""
-    with emulated(2, 2, 100e6, 25e6) as cluster:
+    with emulated(flat_cluster(2, 2, 100e6, 25e6)) as cluster:
         ended = cluster.run([sys.executable, "-c", WHO], 20)
     assert [one.stdout.split() for one in ended] == [
         ["host0", "0", "4", "0"],
@@ -70,7 +73,7 @@ def test_ranks_sit_on_their_hosts() -> None:
 def test_links_have_the_rates_they_were_given() -> None:
     """8 MB from a rank of the same host at 40 MB/s, and from one of the other host at 10 MB/s."""
     size = 8_000_000
-    with emulated(2, 2, 40e6, 10e6) as cluster:
+    with emulated(flat_cluster(2, 2, 40e6, 10e6)) as cluster:
         ended = cluster.run([sys.executable, "-c", TRANSFER, str(size)], 40)
     assert [one.exit_code for one in ended] == [0, 0, 0, 0], [one.stderr for one in ended]
     rates = {
@@ -92,7 +95,7 @@ def test_a_program_that_hangs_is_killed_in_time() -> None:
         "0); sys.exit(3)"
     )
     start = time.monotonic()
-    with emulated(1, 2, 100e6, 100e6) as cluster:
+    with emulated(flat_cluster(1, 2, 100e6, 100e6)) as cluster:
         ended = cluster.run([sys.executable, "-c", program], 2)
     assert time.monotonic() - start < 10
     assert [(one.exit_code, one.stdout) for one in ended] == [(3, "begun\n"), (None, "begun\n")]
@@ -106,7 +109,7 @@ def left_over() -> str:
     ours = [line for line in helpers.splitlines() if "mkdir /run/netns" in line or line == "cat"]
     return (
         names
-        + "".join(line for line in links.splitlines() if line.startswith(("fabric", "port")))
+        + "".join(line for line in links.splitlines() if line.startswith(("port", "in", "out")))
         + "".join(ours)
     )
 
@@ -115,7 +118,7 @@ def left_over() -> str:
 def test_nothing_is_left_after_the_block() -> None:
     """Nor while it lasts does the machine itself have namespaces or links more."""
     before = left_over()
-    with emulated(2, 1, 100e6, 100e6):
+    with emulated(flat_cluster(2, 1, 100e6, 100e6)):
         assert (
             subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
             in before
@@ -126,11 +129,14 @@ def test_nothing_is_left_after_the_block() -> None:
 @needs_namespaces
 def test_nothing_is_left_after_a_kill() -> None:
     """SIGKILL of the program that emulates: its helper ends by itself."""
-    block = (
-        "with emulated(1, 1, 1e8, 1e8) as cluster:\n    print(cluster.enter[2], "
-        "flush=True)\n    time.sleep(60)"
+    program = (
+        "import time\n"
+        "from probes.emulation.flat import flat_cluster\n"
+        "from probes.emulation.namespaces import emulated\n"
+        "with emulated(flat_cluster(1, 2, 1e8, 1e8)) as cluster:\n"
+        "    print(cluster.enter[2], flush=True)\n"
+        "    time.sleep(60)\n"
     )
-    program = f"from probes.emulation.namespaces import emulated\nimport time\n{block}"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     helper = int(process.stdout.readline())
@@ -157,23 +163,31 @@ def test_an_ordinary_user_can_do_it_too(monkeypatch: pytest.MonkeyPatch) -> None
     ).returncode:
         pytest.skip("this system allows users no namespaces")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with emulated(2, 1, 100e6, 100e6) as cluster:
+    with emulated(flat_cluster(2, 1, 100e6, 100e6)) as cluster:
         assert "--user" in cluster.enter
         ended = cluster.run([sys.executable, "-c", WHO], 20)
     assert [one.stdout for one in ended] == ["host0 0 2 0\n", "host1 1 2 0\n"]
 
 
 @pytest.mark.parametrize(
-    ("hosts", "ranks", "inside", "says"),
+    ("topology", "scale", "says"),
     [
-        (0, 2, 1e8, "cannot emulate 0 hosts of 2 ranks"),
-        (2, 99, 1e8, "cannot emulate 2 hosts of 99 ranks"),
-        (2, 2, float("nan"), "cannot shape links to nan"),
+        (flat_cluster(9, 8, 1e8, 1e8), 1.0, "cannot emulate flat: it has 72 GPUs; choose at most 64"),
+        (flat_cluster(2, 2, 1e8, 1e6), 20.0, r"nic0/out would be held to 50 kB/s \(1/20 of its rate\)"),
+        (flat_cluster(2, 2, 1e12, 1e8), 1.0, "nvlink/out would be held to 1 TB/s"),
     ],
 )
-def test_what_cannot_be_emulated_is_refused(hosts: int, ranks: int, inside: float, says: str) -> None:
+def test_what_cannot_be_emulated_is_refused(topology: Topology, scale: float, says: str) -> None:
     """Before anything is started."""
-    with pytest.raises(BadInput, match=says), emulated(hosts, ranks, inside, 1e8):
+    with pytest.raises(BadInput, match=says), emulated(topology, scale):
+        pass
+
+
+def test_a_host_name_that_no_host_can_have_is_refused() -> None:
+    """Linux takes 64 bytes; the line says which."""
+    flat = flat_cluster(1, 2, 1e8, 1e8)
+    long = replace(flat, nodes=(replace(flat.nodes[0], name="h" * 65),))
+    with pytest.raises(BadInput, match=r"the name 'h{65}' is too long for a host"), emulated(long):
         pass
 
 
@@ -189,7 +203,7 @@ def test_where_namespaces_are_refused_it_says_so(monkeypatch: pytest.MonkeyPatch
             match=r"allows no network namespaces \(unshare: unshare failed: Operation not permitted\); "
             r"try as root",
         ),
-        emulated(1, 1, 1e8, 1e8),
+        emulated(flat_cluster(1, 2, 1e8, 1e8)),
     ):
         pass
 

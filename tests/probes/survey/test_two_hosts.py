@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from planner.cli import main
+from probes.emulation.flat import flat_cluster
 from probes.emulation.namespaces import emulated, unavailable
 from tests.places import ROOT
 from tests.probes.fake_nvml.machines import pci, switched, text
@@ -58,7 +59,7 @@ def test_probe_measure_merge_solve_emit(nvml_libraries: Path, tmp_path: Path) ->
     pytest.importorskip("torch", reason="measuring between hosts needs torch")
     for number in range(2):
         make_host(tmp_path, number)
-    with emulated(2, 2, INSIDE, BETWEEN) as cluster:
+    with emulated(flat_cluster(2, 2, INSIDE, BETWEEN)) as cluster:
         environment = {"PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": str(nvml_libraries / "new")}
         ended = cluster.run([sys.executable, "-c", PROBE, str(tmp_path)], 120, environment)
     assert [one.exit_code for one in ended] == [0, 0, 0, 0], [one.stderr[-800:] for one in ended]
