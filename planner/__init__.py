@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from planner.planning import evaluate, solve
     from planner.problem import Problem, Violation, Workload, violations
     from planner.topology import Topology, read_topology
+    from probes.dispatch.validation import Contender, validate
     from probes.dispatch.validation import Settings as ValidateSettings
-    from probes.dispatch.validation import validate
     from probes.machine.hints import Hints as ImportHints
     from probes.survey.from_files import import_files as import_topology
 
@@ -66,10 +66,12 @@ _FACE = {  # name -> (room, its name there)
     "import_topology": ("probes.survey.from_files", "import_files"),
     "ImportHints": ("probes.machine.hints", "Hints"),
     "validate": ("probes.dispatch.validation", "validate"),
+    "Contender": ("probes.dispatch.validation", "Contender"),
     "ValidateSettings": ("probes.dispatch.validation", "Settings"),
 }
 __all__ = [
     "BadInput",
+    "Contender",
     "Cost",
     "Emission",
     "ImportHints",

@@ -12,7 +12,17 @@ from tests.places import ROOT
 
 OFFERED = {
     *("BadInput", "Infeasible", "ModelSpec", "Topology", "LoadProfile", "Trace", "Placement", "Problem"),
-    *("Workload", "Violation", "Cost", "Plan", "SavedPlan", "Emission", "ImportHints", "ValidateSettings"),
+    *(
+        "Workload",
+        "Violation",
+        "Cost",
+        "Plan",
+        "SavedPlan",
+        "Emission",
+        "ImportHints",
+        "ValidateSettings",
+        "Contender",
+    ),
     *("find_model", "read_topology", "import_topology", "read_load", "solve", "evaluate", "validate"),
     *("plan_to_dict", "read_plan", "write_plan", "default_placement", "violations", "predict", "time_bound"),
     *("emit", "write_emission", "check", "convert", "whole_step", "WholeStep"),

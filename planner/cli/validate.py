@@ -36,17 +36,16 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     from planner.plan import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch.run import RunFailed
-    from probes.dispatch.validation import Settings
+    from probes.dispatch.validation import Contender, Settings
     from probes.dispatch.validation import validate as run_plan
     from probes.ranks.launch import adopt
 
     adopt(os.environ)
     problem, placement, value = read_plan(plan_file)
-    baseline = default_placement(value.get("engine"), problem)
+    default = default_placement(value.get("engine"), problem)
+    contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
     try:
-        outcome = run_plan(
-            problem, placement, baseline, Settings(layers=count_or("all", layers, "--layers"), **flags)
-        )
+        outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it

@@ -28,7 +28,7 @@ from planner.cost.routing import Floats, Routing, inclusion_E
 from planner.cost.served import Served
 from planner.cost.sliced import sliced_cost
 from planner.cost.step import cost
-from planner.cost.traffic import message_bytes, messages_GG, units
+from planner.cost.traffic import bytes_of_messages, message_bytes, messages_GG, units
 from planner.cost.whole import (
     AS_PLANNED,
     JUDGED_REQUESTS,
@@ -77,6 +77,7 @@ __all__ = [
     "affordable_windows",
     "after_loss",
     "best_split",
+    "bytes_of_messages",
     "calibration",
     "cells_a_token",
     "chosen",

@@ -10,7 +10,7 @@ import numpy as np
 from planner.cost.hits import hit_share_SX
 from planner.cost.hops import allgather, two_hops
 from planner.cost.routing import Floats, Ints, Routing, assignments_SP
-from planner.problem import BYTES_PER_ELEMENT, Problem
+from planner.problem import BYTES_PER_ELEMENT, Problem, Workload
 
 
 def messages_GG(problem: Problem, routing: Routing, sent_SP: Floats | None = None) -> Floats:
@@ -34,19 +34,23 @@ def messages_GG(problem: Problem, routing: Routing, sent_SP: Floats | None = Non
 
 
 def message_bytes(problem: Problem) -> tuple[float, float]:
-    """Bytes of one dispatch and of one combine message.
+    """Bytes of one dispatch and of one combine message."""
+    return bytes_of_messages(problem.workload, problem.model.dispatch_width, problem.model.top_k)
+
+
+def bytes_of_messages(workload: Workload, width: int, top_k: int) -> tuple[float, float]:
+    """The same for vectors of `width` elements.
 
     Sources: DeepEP's low-latency and normal kernels (headers, scales, top-k ids and weights).
     """
-    width, top_k = problem.model.dispatch_width, problem.model.top_k
-    dispatch = width * BYTES_PER_ELEMENT[problem.workload.dispatch_dtype]
-    combine = width * BYTES_PER_ELEMENT[problem.workload.combine_dtype]
-    if problem.workload.transport == "slot":
+    dispatch = width * BYTES_PER_ELEMENT[workload.dispatch_dtype]
+    combine = width * BYTES_PER_ELEMENT[workload.combine_dtype]
+    if workload.transport == "slot":
         return dispatch + 16, combine
-    if problem.workload.transport == "rank":
+    if workload.transport == "rank":
         return dispatch + 4 + 12 * top_k, combine + 4 + 4 * top_k
-    if problem.workload.transport == "allgather":
-        return dispatch, combine
+    if workload.transport == "allgather":  # ids and weights of the top-k are gathered beside the vectors
+        return dispatch + 8 * top_k, combine
     return _align16(dispatch + 8 + 8 * top_k), _align16(combine + 8 + 4 * top_k)
 
 

@@ -33,7 +33,7 @@ def phases_table(outcome: "Outcome") -> Table:
     for phase in measured["plan"]:
         cells = [phase]
         for seconds in (measured, predicted):
-            plan, default = seconds["plan"][phase], seconds["baseline"][phase]
+            plan, default = seconds["plan"][phase], seconds["default"][phase]
             ratio = f"{plan / default:.2f}" if default else "-"
             cells += [human_seconds(plan), human_seconds(default), ratio]
         rows.append(cells)
@@ -49,5 +49,5 @@ def _moved(outcome: "Outcome") -> int:
 
 
 def _notes(outcome: "Outcome") -> list[Text]:
-    notes = [*outcome.report.notes, "predicted seconds are for the plan's GPUs and the model's own width"]
+    notes = [*outcome.report.notes, "predicted seconds are for the plan's GPUs, at the width of this run"]
     return [Text(f"Note: {note}", style="dim") for note in notes]

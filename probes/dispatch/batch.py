@@ -1,11 +1,11 @@
 """The tokens of one rank, the records made of them, and the experts that work on what arrives. Imports torch.
 
 An expert is one square matrix of small whole numbers (it stands for gate, up and down), then a remainder (it
-stands for the activation and keeps every sum a whole number below 256, which bf16 holds exactly). The CUDA
-path was not run on a GPU when this was written.
+stands for the activation and keeps every sum a whole number that the dtype of the results holds exactly). The
+CUDA path was not run on a GPU when this was written.
 
 Shapes: T tokens of this rank, K = top_k, R records, M received records, n assignments a record, H hidden, P
-slots, Z slots of this GPU.
+slots, Z slots of this GPU, B bytes of a record.
 """
 
 from collections import Counter
@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from probes.dispatch.job import RECORD_INTS, DispatchJob
-from probes.dispatch.transport import HOPS, Hop, headers, open_hop, pack, vectors
+from probes.dispatch import flow
+from probes.dispatch.job import DispatchJob
+from probes.dispatch.records import HEADER_BYTES, pack_records, pack_vectors, unpack_headers, unpack_vectors
+from probes.dispatch.transport import open_leg, steps
 from probes.ranks.wire import Wire
 
 # what a slot does: its expert's matrix, the received rows it works on, their gate weights
 SlotTask = tuple[Tensor, Tensor, Tensor]
-RESULT_VALUES = 4  # an expert's outputs are 0..3; gate weights are 1..3
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +38,16 @@ class Tokens:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One layer under one placement, on this rank: what it sends, how, and what its slots do with the rest.
+    """One row under one side, on this rank: what it sends, how, and what its slots do with the rest.
 
     `misplaced` is the first assignment that came to a GPU or slot which does not hold its expert; empty where
     there is none.
     """
 
+    job: DispatchJob
     records_RB: Tensor
     token_R: Tensor
-    entries: int
-    hops: tuple[Hop, ...]
-    rows: tuple[int, ...]  # records held before each hop
+    flow: flow.Flow
     tasks: tuple[SlotTask, ...]
     received: list[list[int]]  # source, expert, assignments
     misplaced: str
@@ -60,8 +60,8 @@ def expert_matrix(layer_id: int, expert: int, hidden: int, device: torch.device)
     return torch.randint(-1, 2, (hidden, hidden), generator=generator, device=device).to(dtype)
 
 
-def apply_expert(vectors_XH: Tensor, weight_HH: Tensor) -> Tensor:
-    return torch.remainder(vectors_XH @ weight_HH, RESULT_VALUES)
+def apply_expert(job: DispatchJob, vectors_XH: Tensor, weight_HH: Tensor) -> Tensor:
+    return torch.remainder(vectors_XH @ weight_HH, job.sums.results)
 
 
 def make_tokens(job: DispatchJob, wire: Wire, row: int) -> Tokens:
@@ -69,18 +69,18 @@ def make_tokens(job: DispatchJob, wire: Wire, row: int) -> Tokens:
 
     It is computed here from expert ids, without slots, ranks or messages.
     """
-    rng = np.random.default_rng([job.seed, job.layer_ids[row], wire.rank, 2])
+    rng = np.random.default_rng([job.seed, row, wire.rank, 2])
     whole_TH = rng.integers(-2, 3, (job.tokens_per_rank, job.width))
-    vectors_TH = torch.as_tensor(whole_TH, device=wire.device).to(torch.bfloat16)
+    exact = torch.float32 if wire.device.type == "cuda" else torch.float64
+    vectors_TH = torch.as_tensor(whole_TH, device=wire.device).to(exact)
     experts_TK = torch.as_tensor(job.experts_TK(row, wire.rank), device=wire.device)
-    gates_TK = torch.as_tensor(rng.integers(1, 4, experts_TK.shape), device=wire.device)
+    gates_TK = torch.as_tensor(rng.integers(1, job.sums.gates + 1, experts_TK.shape), device=wire.device)
     reference_TH = torch.zeros_like(vectors_TH)
     for expert in experts_TK.unique().tolist():
         token_X, k_X = (experts_TK == expert).nonzero(as_tuple=True)
         weight_HH = expert_matrix(job.layer_ids[row], expert, job.width, wire.device)
-        output_XH = apply_expert(vectors_TH[token_X].to(weight_HH.dtype), weight_HH)
-        output_XH *= gates_TK[token_X, k_X, None]
-        reference_TH.index_add_(0, token_X, output_XH.to(reference_TH.dtype))
+        output_XH = apply_expert(job, vectors_TH[token_X], weight_HH)
+        reference_TH.index_add_(0, token_X, output_XH * gates_TK[token_X, k_X, None])
     return Tokens(vectors_TH, experts_TK, gates_TK, reference_TH)
 
 
@@ -95,19 +95,21 @@ def prepare(job: DispatchJob, wire: Wire, tokens: Tokens, row: int, side_name: s
     if job.is_faulty("wrong-slot", wire.rank, row, side_name):
         _send_wrongly(slots_TK, tokens.experts_TK, expert_P, len(mine_Z))
     records_RB, token_R = _records(job, wire.rank, tokens, slots_TK)
-    entries = 1 if job.transport == "slot" else job.top_k
-    hops: list[Hop] = []
-    rows = []
-    held_XB = records_RB
-    for reach in HOPS[job.transport]:
-        gpu_Xn = headers(held_XB, entries)[1][:, :, 0].long() // len(mine_Z)
-        hops.append(open_hop(wire, reach, gpu_Xn))
-        rows.append(len(held_XB))
-        held_XB = hops[-1].send(wire, held_XB)
-    origin_M2, entry_Mn3 = headers(held_XB, entries)
-    received, misplaced = _arrivals(wire.rank, origin_M2, entry_Mn3, mine_Z)
+    legs: list[flow.Leg] = []
+    arrived: list[Tensor] = []
+    ends: list[int] = []
+    for number, step in enumerate(steps(job.transport, wire, len(records_RB), job.chunks)):
+        held_XB = records_RB if step.source is None else arrived[step.source]
+        gpu_Xn = unpack_headers(held_XB[step.first : step.end], job.entries)[1][:, :, 0].long() // len(mine_Z)
+        legs.append(open_leg(wire, step, gpu_Xn))
+        arrived.append(wire.exchange(held_XB[legs[-1].row_M], legs[-1].sent_G, legs[-1].received_G))
+        ends += [number] if step.ends else []
+    origin_M, entry_Mn3 = unpack_headers(torch.cat([arrived[end] for end in ends]), job.entries)
+    source_M = torch.div(origin_M, job.tokens_per_rank, rounding_mode="floor")
+    received, misplaced = _arrivals(wire.rank, source_M, entry_Mn3, mine_Z)
     tasks = tuple(_tasks(job, wire, row, mine_Z, entry_Mn3))
-    return Batch(records_RB, token_R, entries, tuple(hops), tuple(rows), tasks, received, misplaced)
+    way = flow.Flow(tuple(legs), tuple(ends), len(records_RB))
+    return Batch(job, records_RB, token_R, way, tasks, received, misplaced)
 
 
 def _send_wrongly(slots_TK: Tensor, experts_TK: Tensor, expert_P: Tensor, slots_per_gpu: int) -> None:
@@ -124,14 +126,33 @@ def _tasks(job: DispatchJob, wire: Wire, row: int, mine_Z: Tensor, entry_Mn3: Te
         yield weight_HH, row_X, entry_Mn3[row_X, n_X, 2:]
 
 
+def dispatch(wire: Wire, batch: Batch) -> Tensor:
+    """arrived_MB: the records this rank gets."""
+    return flow.there(wire, batch.flow, batch.records_RB)
+
+
 def compute(batch: Batch, arrived_MB: Tensor) -> Tensor:
     """results_MH: for each received record the weighted sum of this GPU's experts among those it selects."""
-    arrived_MH = vectors(arrived_MB, batch.entries)
-    exact_MH = arrived_MH.to(batch.tasks[0][0].dtype)
-    sums_MH = torch.zeros_like(exact_MH)
+    job = batch.job
+    arrived_MH = unpack_vectors(arrived_MB[:, HEADER_BYTES * job.entries :], job.dispatch_dtype, job.width)
+    sums_MH = torch.zeros_like(arrived_MH)
     for weight_HH, row_X, gate_X1 in batch.tasks:
-        sums_MH.index_add_(0, row_X, apply_expert(exact_MH[row_X], weight_HH) * gate_X1)
-    return sums_MH.to(arrived_MH.dtype)
+        sums_MH.index_add_(0, row_X, apply_expert(job, arrived_MH[row_X], weight_HH) * gate_X1)
+    return sums_MH
+
+
+def combine(wire: Wire, batch: Batch, results_MH: Tensor) -> Tensor:
+    """sums_TH: the legs backwards, adding up at each, and at the source over each token's records."""
+    job, size = batch.job, batch.job.record_bytes[1]
+    sums_RH = flow.back(
+        wire,
+        batch.flow,
+        results_MH,
+        lambda sums_XH: pack_vectors(sums_XH, job.combine_dtype, size),
+        lambda bytes_XB: unpack_vectors(bytes_XB, job.combine_dtype, job.width),
+    )
+    sums_TH = sums_RH.new_zeros((job.tokens_per_rank, job.width))
+    return sums_TH.index_add_(0, batch.token_R, sums_RH)
 
 
 def _records(job: DispatchJob, rank: int, tokens: Tokens, slots_TK: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,25 +160,23 @@ def _records(job: DispatchJob, rank: int, tokens: Tokens, slots_TK: Tensor) -> t
 
     One a token with all its assignments, or for the slot transport one an assignment.
     """
-    token_T = torch.arange(len(slots_TK), device=slots_TK.device)
-    entry_TK3 = torch.stack([slots_TK, tokens.experts_TK, tokens.gates_TK], dim=2)
+    token_R = torch.arange(len(slots_TK), device=slots_TK.device)
+    entry_Rn3 = torch.stack([slots_TK, tokens.experts_TK, tokens.gates_TK], dim=2)
     if job.transport == "slot":
-        token_R, entry_Ri = token_T.repeat_interleave(job.top_k), entry_TK3.flatten(0, 1)
-    else:
-        token_R, entry_Ri = token_T, entry_TK3.flatten(1)
-    origin_R2 = torch.stack([torch.full_like(token_R, rank), token_R], dim=1)
-    assert origin_R2.shape[1] == RECORD_INTS
-    return pack(torch.cat([origin_R2, entry_Ri], dim=1).to(torch.int32), tokens.vectors_TH[token_R]), token_R
+        token_R, entry_Rn3 = token_R.repeat_interleave(job.top_k), entry_Rn3.reshape(-1, 1, 3)
+    origin_R = rank * job.tokens_per_rank + token_R
+    vectors_RH = tokens.vectors_TH[token_R]
+    return pack_records(entry_Rn3, origin_R, vectors_RH, job.dispatch_dtype, job.record_bytes[0]), token_R
 
 
-def _arrivals(rank: int, origin_M2: Tensor, entry_Mn3: Tensor, mine_Z: Tensor) -> tuple[list[list[int]], str]:
+def _arrivals(rank: int, source_M: Tensor, entry_Mn3: Tensor, mine_Z: Tensor) -> tuple[list[list[int]], str]:
     """What this GPU was sent, counted from the records' own headers, and the first that it does not hold.
 
     A row of what was sent is [source, expert, assignments].
     """
     slot_Mn, first = entry_Mn3[:, :, 0], rank * len(mine_Z)
     row_X, n_X = ((slot_Mn >= first) & (slot_Mn < first + len(mine_Z))).nonzero(as_tuple=True)
-    source_X, slot_X, expert_X = origin_M2[row_X, 0], slot_Mn[row_X, n_X], entry_Mn3[row_X, n_X, 1]
+    source_X, slot_X, expert_X = source_M[row_X], slot_Mn[row_X, n_X], entry_Mn3[row_X, n_X, 1]
     counts = Counter(zip(source_X.tolist(), expert_X.tolist(), strict=True))
     wrong = (mine_Z[slot_X.long() - first] != expert_X).nonzero().flatten()
     misplaced = ""

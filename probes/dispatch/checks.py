@@ -1,12 +1,13 @@
 """What must hold of a layer that was run: what its ranks saw, against the prediction.
 
-Shapes: G GPUs, S sources (all G of them), E experts.
+Shapes: G GPUs, S sources (all G of them), E experts, N repeats.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from probes.dispatch.prediction import Prediction
 from probes.dispatch.seen import Seen
@@ -24,7 +25,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One layer under one placement."""
+    """One row under one side."""
 
     where: str
     predicted: Prediction
@@ -41,6 +42,9 @@ class Cell:
             for source, expert, count in entry.received:
                 received_SGE[source, entry.rank, expert] = count
         return received_SGE
+
+    def seconds_GN(self, phase: str) -> npt.NDArray[np.float64]:
+        return np.array([entry.seconds[phase] for entry in self.seen])
 
 
 def _stacked(rows_GG: Sequence[Sequence[int]]) -> Counts:

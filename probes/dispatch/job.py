@@ -1,28 +1,31 @@
 """What one validation run is asked to do. No torch here.
 
-Shapes: L layers that are run, P slots, G GPUs (one rank each), S source ranks (1 where all behave alike, else
-G), T tokens a rank, K = top_k, E experts.
+Shapes: L rows that are run (a row is a layer with a load), P slots, G GPUs (one rank each), S source ranks (1
+where all behave alike, else G), T tokens a rank, K = top_k, E experts.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from math import ceil
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, read_npz
+from planner.cost import bytes_of_messages
+from planner.problem import Workload
 from planner.replica import CHOICES
 from probes.dispatch import sent
+from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
-# 28 experts x result 3 x gate weight 3 = 252: sums stay exact in bf16, which has integers up to 256
-LARGEST_TOP_K = 28
-VECTOR_BYTES_PER_ELEMENT = 2  # bf16, both ways
-# header of a record, int32: its source and token, then slot, expert and gate weight of each assignment
-RECORD_INTS, ENTRY_INTS = 2, 3
+NODE_CHUNKS = (
+    8  # parts of a dispatch over two hops, of which one is on its first hop while another is on its second
+)
 FAULTS = ("exit", "hang", "slow", "raise", "wrong-slot", "corrupt")
+PLAN = "plan"  # the side whose promise is judged
 
 
 @dataclass(frozen=True)
@@ -39,33 +42,35 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two placements under comparison, with its engine's replica shares share_LSP."""
+    """One of the placements under comparison, with the shares that its engine's replica rule gives.
 
-    expert_LP: npt.NDArray[np.integer]
-    share_LSP: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class DispatchJob:
-    """The plan's layers `layer_ids`, rows of every array with an L axis.
-
-    Beside it stands the engine's default placement, where one is given. Tokens are drawn from `shares_LE`, or
-    from `trace_LRK` where there is a recorded trace. `hidden` None: 64 on the CPU, `dispatch_width` on GPUs.
+    A rule that picks by the batch alone picks for itself; for any other a slot is drawn with the shares.
     """
 
     expert_LP: npt.NDArray[np.integer]
     share_LSP: npt.NDArray[np.float64]
+    replica_rule: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class DispatchJob:
+    """Rows of layers under one or more placements, by name; all arrays with an L axis have these rows.
+
+    Tokens are drawn from `shares_LE`, or from `trace_LRK` where there is a recorded trace. `unit_G` is what
+    the transport crosses with one message: the node of each GPU, or its NVLink domain. `hidden` None: 64 on
+    the CPU, `dispatch_width` on GPUs.
+    """
+
+    sides: Mapping[str, Side]
     layer_ids: tuple[int, ...]
     experts: int
     top_k: int
     dispatch_width: int
     shares_LE: npt.NDArray[np.float64]
-    node_G: npt.NDArray[np.integer]
+    unit_G: npt.NDArray[np.integer]
     transport: str = "slot"
-    # one that picks by the batch alone picks for itself; for any other a slot is drawn with the shares
-    replica_rule: str = ""
-    baseline_expert_LP: npt.NDArray[np.integer] | None = None
-    baseline_share_LSP: npt.NDArray[np.float64] | None = None
+    dispatch_dtype: str = "bf16"
+    combine_dtype: str = "bf16"
     trace_LRK: npt.NDArray[np.integer] | None = None
     hidden: int | None = None
     tokens_per_rank: int = 128
@@ -76,10 +81,10 @@ class DispatchJob:
     fault: Fault | None = None
 
     def __post_init__(self) -> None:
-        most = min(self.experts, LARGEST_TOP_K)
+        most = min(self.experts, sums_of(self.combine_dtype).most_experts)
         if not 1 <= self.top_k <= most:
             runs = f"validate can run 1 to {most} experts a token for {self.experts} experts"
-            raise BadInput(f"top_k is {self.top_k}; {runs}")
+            raise BadInput(f"top_k is {self.top_k}; {runs} with {self.combine_dtype} results")
         for name in ("tokens_per_rank", "repeats", "dispatch_width"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -89,9 +94,14 @@ class DispatchJob:
             raise BadInput(f"the timeout is {self.timeout_seconds} s; give a positive number of seconds")
         if self.device not in ("auto", "cpu", "cuda"):
             raise BadInput(f"device {self.device!r} is none of auto, cpu, cuda")
+        if self.gpus * self.tokens_per_rank >= 1 << 23:
+            most_tokens = ((1 << 23) - 1) // self.gpus
+            raise BadInput(
+                f"{self.tokens_per_rank} tokens a rank are too many to number; take at most {most_tokens}"
+            )
         sent.check_transport(self.transport)
-        if self.transport == "node":
-            sent.same_index_GN(self.node_G.astype(np.int64))
+        if self.transport in ("node", "allgather"):
+            sent.same_index_GU(self.unit_G.astype(np.int64), self.transport)
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -102,36 +112,50 @@ class DispatchJob:
         for name, side in self.sides.items():
             slots = side.expert_LP.shape[1]
             fits = side.share_LSP.shape in ((layers, 1, slots), (layers, self.gpus, slots))
-            if len(side.expert_LP) != layers or slots % self.gpus or not fits:
+            if len(side.expert_LP) != layers or slots % self.gpus or not fits or slots >= 1 << 15:
                 shapes = f"expert_LP {side.expert_LP.shape}, share_LSP {side.share_LSP.shape}"
                 raise ValueError(f"{name}: {shapes} do not fit {layers} layers on {self.gpus} GPUs")
 
     @property
     def gpus(self) -> int:
-        return len(self.node_G)
+        return len(self.unit_G)
 
     @property
     def width(self) -> int:
         """Elements of the vectors that are sent."""
         return CPU_HIDDEN if self.hidden is None else self.hidden
 
-    @cached_property
-    def sides(self) -> dict[str, Side]:
-        sides = {"plan": Side(self.expert_LP, self.share_LSP)}
-        if self.baseline_expert_LP is not None and self.baseline_share_LSP is not None:
-            sides["baseline"] = Side(self.baseline_expert_LP, self.baseline_share_LSP)
-        return sides
+    @property
+    def entries(self) -> int:
+        """Assignments that a record carries: those of its token, or for `slot` one."""
+        return 1 if self.transport == "slot" else self.top_k
+
+    @property
+    def sums(self) -> Sums:
+        return sums_of(self.combine_dtype)
+
+    @property
+    def record_bytes(self) -> tuple[int, int]:
+        """Bytes of a record there and of a result back: the messages of the cost model, at this width."""
+        workload = Workload(
+            transport=self.transport, dispatch_dtype=self.dispatch_dtype, combine_dtype=self.combine_dtype
+        )
+        there, back = map(ceil, bytes_of_messages(workload, self.width, self.top_k))
+        least = HEADER_BYTES * self.entries + vector_bytes(self.dispatch_dtype, self.width)
+        return max(there, least), max(back, vector_bytes(self.combine_dtype, self.width))
+
+    @property
+    def chunks(self) -> int:
+        """Parts that follow each other through a transport of several hops."""
+        return {"node": NODE_CHUNKS, "allgather": int(self.unit_G.max()) + 1}.get(self.transport, 1)
 
     def is_faulty(self, kind: str, rank: int, row: int, side_name: str) -> bool:
-        """For tests: whether that rank does that wrong there, in the first layer of the plan."""
-        return (row, side_name) == (0, "plan") and self.fault == Fault(rank, kind)
+        """For tests: whether that rank does that wrong there, in the first row of the plan."""
+        return (row, side_name) == (0, PLAN) and self.fault == Fault(rank, kind)
 
     def experts_TK(self, row: int, source: int) -> sent.Ids:
-        """The experts that the tokens of rank `source` ask for in layer row `row`.
-
-        They are the same for plan and baseline, whoever draws them.
-        """
-        rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 0])
+        """The experts that the tokens of rank `source` ask for in a row: the same for every side."""
+        rng = np.random.default_rng([self.seed, row, source, 0])
         if self.trace_LRK is not None:
             return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
         return sent.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
@@ -141,20 +165,33 @@ class DispatchJob:
 
         The engine's own pick where it makes no draw, else a draw with its shares.
         """
-        experts_TK, expert_P = self.experts_TK(row, source), self.sides[side_name].expert_LP[row]
-        if self.replica_rule in CHOICES:
-            return CHOICES[self.replica_rule](experts_TK, expert_P, source, self.gpus)
-        rng = np.random.default_rng([self.seed, self.layer_ids[row], source, 1])
-        share_SP = self.sides[side_name].share_LSP[row]
+        side = self.sides[side_name]
+        experts_TK, expert_P, share_SP = (
+            self.experts_TK(row, source),
+            side.expert_LP[row],
+            side.share_LSP[row],
+        )
+        if side.replica_rule in CHOICES:
+            return CHOICES[side.replica_rule](experts_TK, expert_P, source, self.gpus)
+        rng = np.random.default_rng([self.seed, row, source, 1])
         return sent.choose_slots(experts_TK, share_SP[source % len(share_SP)], expert_P, rng)
+
+    def where(self, row: int, side_name: str) -> str:
+        return f"layer {self.layer_ids[row]} ({side_name})"
 
 
 def save(job: DispatchJob, path: Path) -> None:
     """The job as one .npz: its arrays, and the rest as JSON text. Nothing in it is pickled."""
     values = {field.name: getattr(job, field.name) for field in fields(job)}
+    sides: Mapping[str, Side] = values.pop("sides")
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in values.items() if name not in arrays and name != "fault"}
-    rest["fault"] = asdict(job.fault) if job.fault else None
+    rest |= {
+        "fault": asdict(job.fault) if job.fault else None,
+        "sides": {name: side.replica_rule for name, side in sides.items()},
+    }
+    for number, side in enumerate(sides.values()):
+        arrays |= {f"expert_LP {number}": side.expert_LP, f"share_LSP {number}": side.share_LSP}
     text = np.frombuffer(json.dumps(rest).encode(), dtype=np.uint8)
     with path.open("wb") as out:
         np.savez(out, allow_pickle=False, json=text, **arrays)
@@ -164,5 +201,9 @@ def load(path: Path) -> DispatchJob:
     arrays = read_npz(path)
     rest = json.loads(arrays.pop("json").tobytes())
     fault = Fault(**rest.pop("fault")) if rest["fault"] else None
+    sides = {
+        name: Side(arrays.pop(f"expert_LP {number}"), arrays.pop(f"share_LSP {number}"), rule)
+        for number, (name, rule) in enumerate(rest.pop("sides").items())
+    }
     values = {**rest, **arrays, "layer_ids": tuple(rest["layer_ids"])}
-    return replace(DispatchJob(**values), fault=fault)
+    return replace(DispatchJob(sides=sides, **values), fault=fault)

@@ -13,14 +13,14 @@ import time
 import torch
 from torch import Tensor
 
-from probes.dispatch.batch import Batch, Tokens, compute, make_tokens, prepare
-from probes.dispatch.job import DispatchJob
+from probes.dispatch.batch import Batch, Tokens, combine, compute, dispatch, make_tokens, prepare
+from probes.dispatch.job import PLAN, DispatchJob
 from probes.dispatch.seen import PHASES, Seen
 from probes.ranks.wire import Wire
 
 
 def work(job: DispatchJob, wire: Wire) -> list[Seen]:
-    """Every layer: plan and baseline are prepared, checked once, then timed in turns (A, B, A, B, ...)."""
+    """Every row: its sides are prepared, checked once, then timed in turns (A, B, A, B, ...)."""
     seen: list[Seen] = []
     for row, layer_id in enumerate(job.layer_ids):
         wire.status.enter(f"preparation of layer {layer_id}")
@@ -29,7 +29,7 @@ def work(job: DispatchJob, wire: Wire) -> list[Seen]:
         checked = {name: _checked(job, wire, tokens, batch, row, name) for name, batch in batches.items()}
         for _ in range(job.repeats):
             for name, batch in batches.items():
-                seconds, result_TH = one_pass(wire, batch, f"of layer {layer_id} ({name})")
+                seconds, result_TH = one_pass(wire, batch, f"of {job.where(row, name)}")
                 for phase in PHASES:
                     checked[name].seconds[phase].append(seconds[phase])
                 checked[name].wrong_sums.extend(_wrong_sums(wire.rank, result_TH, tokens))
@@ -37,28 +37,11 @@ def work(job: DispatchJob, wire: Wire) -> list[Seen]:
     return seen
 
 
-def dispatch(wire: Wire, batch: Batch) -> Tensor:
-    """arrived_MB: the records this rank gets."""
-    records_XB = batch.records_RB
-    for hop in batch.hops:
-        records_XB = hop.send(wire, records_XB)
-    return records_XB
-
-
-def combine(wire: Wire, batch: Batch, results_MH: Tensor, tokens: int) -> Tensor:
-    """sums_TH: the hops backwards, adding up at each, and at the source over each token's records."""
-    for hop, rows in zip(reversed(batch.hops), reversed(batch.rows), strict=True):
-        results_MH = hop.send_back(wire, results_MH, rows)
-    sums_TH = torch.zeros((tokens, results_MH.shape[1]), dtype=results_MH.dtype, device=results_MH.device)
-    return sums_TH.index_add_(0, batch.token_R, results_MH)
-
-
 def one_pass(wire: Wire, batch: Batch, where: str) -> tuple[dict[str, float], Tensor]:
     """Seconds of each phase on this rank, and the tokens that came back.
 
     Every phase is begun by all ranks together.
     """
-    tokens = int(batch.token_R[-1]) + 1
     arrived_MB = results_MH = sums_TH = batch.records_RB
     seconds = {}
     for phase in PHASES:
@@ -70,15 +53,15 @@ def one_pass(wire: Wire, batch: Batch, where: str) -> tuple[dict[str, float], Te
         elif phase == "compute":
             results_MH = compute(batch, arrived_MB)
         else:
-            sums_TH = combine(wire, batch, results_MH, tokens)
+            sums_TH = combine(wire, batch, results_MH)
         seconds[phase] = wire.settle() - start
     return seconds, sums_TH
 
 
 def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: int, side_name: str) -> Seen:
     """One pass with its bytes counted, which also warms up what is timed afterwards."""
-    wire.status.enter(f"check of layer {job.layer_ids[row]} ({side_name})")
-    if (row, side_name) == (0, "plan"):
+    wire.status.enter(f"check of {job.where(row, side_name)}")
+    if (row, side_name) == (0, PLAN):
         _misbehave(job, wire.rank)
     wire.tally.start()
     arrived_MB = dispatch(wire, batch)
@@ -87,7 +70,7 @@ def _checked(job: DispatchJob, wire: Wire, tokens: Tokens, batch: Batch, row: in
     if job.is_faulty("corrupt", wire.rank, row, side_name):
         results_MH[0, 0] += 1
     wire.tally.start()
-    sums_TH = combine(wire, batch, results_MH, job.tokens_per_rank)
+    sums_TH = combine(wire, batch, results_MH)
     sent_back_G, received_back_G = wire.tally.stop()
     return Seen(
         rank=wire.rank,

@@ -1,6 +1,6 @@
 """What the ranks of a validation run saw, set against the prediction.
 
-Shapes: L layers that were run, G GPUs, R repeats.
+Shapes: L rows that were run, G GPUs, N repeats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from probes.dispatch.checks import Cell, Check, check_all
 from probes.dispatch.job import DispatchJob
 from probes.dispatch.prediction import predict
+from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES, Seen
 from probes.dispatch.sent import Counts
 
@@ -24,16 +25,15 @@ Seconds = npt.NDArray[np.float64]
 class DispatchReport:
     """The outcome.
 
-    The mappings are keyed by side (plan, baseline); bytes are of dispatch, summed over layers, the diagonal
+    The mappings are keyed by side (plan, default, ...); bytes are of dispatch, summed over rows, the diagonal
     being local copies.
     """
 
     checks: tuple[Check, ...]
     layer_ids: tuple[int, ...]
-    seconds_L: Mapping[str, Mapping[str, Seconds]]  # by side and phase: slowest rank, median over repeats
-    bytes_GG: Mapping[str, Counts]
-    predicted_bytes_GG: Mapping[str, Counts]
+    cells: Mapping[str, Sequence[Cell]]  # by side, a cell a row
     device: str
+    hosts: tuple[str, ...]  # of each rank
     rank: int  # 0 where this process is the one that speaks
     notes: tuple[str, ...]
 
@@ -41,32 +41,43 @@ class DispatchReport:
     def ok(self) -> bool:
         return all(check.ok for check in self.checks)
 
+    @property
+    def seconds_L(self) -> Mapping[str, Mapping[str, Seconds]]:
+        """By side and phase: slowest rank, median over repeats."""
+        return {
+            side: {phase: _seconds_L(cells, phase) for phase in PHASES} for side, cells in self.cells.items()
+        }
 
-def judge(
-    job: DispatchJob, seen: Sequence[Seen], device: str, rank: int, notes: Sequence[str]
-) -> DispatchReport:
-    """Every rank's account of every layer and side against the prediction made here."""
-    cells = _cells(job, seen)
+    @property
+    def bytes_GG(self) -> Mapping[str, Counts]:
+        return {side: _sum([cell.sent_bytes_GG for cell in cells]) for side, cells in self.cells.items()}
+
+    @property
+    def predicted_bytes_GG(self) -> Mapping[str, Counts]:
+        return {
+            side: _sum([cell.predicted.dispatch_bytes_GG for cell in cells])
+            for side, cells in self.cells.items()
+        }
+
+
+def judge(found: Found) -> DispatchReport:
+    """Every rank's account of every row and side against the prediction made here."""
+    job = found.job
+    cells = _cells(job, found.seen)
     scope = f"{job.gpus} ranks, {len(job.layer_ids)} layers, {', '.join(job.sides)}"
     return DispatchReport(
         checks=check_all([cell for of_side in cells.values() for cell in of_side], scope),
         layer_ids=job.layer_ids,
-        seconds_L={
-            side: {phase: _seconds_L(of_side, phase) for phase in PHASES} for side, of_side in cells.items()
-        },
-        bytes_GG={side: _sum([cell.sent_bytes_GG for cell in of_side]) for side, of_side in cells.items()},
-        predicted_bytes_GG={
-            side: _sum([cell.predicted.dispatch_bytes_GG for cell in of_side])
-            for side, of_side in cells.items()
-        },
-        device=device,
-        rank=rank,
-        notes=tuple([CPU_NOTE] if device == "cpu" else []) + tuple(notes),
+        cells=cells,
+        device=job.device,
+        hosts=found.hosts,
+        rank=found.rank,
+        notes=tuple([CPU_NOTE] if job.device == "cpu" else []) + found.notes,
     )
 
 
 def _cells(job: DispatchJob, seen: Sequence[Seen]) -> dict[str, list[Cell]]:
-    """The layers of each side. A result that is missing or double is our own fault."""
+    """The rows of each side. A result that is missing or double is our own fault."""
     by_key = {(entry.side, entry.row, entry.rank): entry for entry in seen}
     layers, ranks = range(len(job.layer_ids)), range(job.gpus)
     wanted = [(side, row, rank) for side in job.sides for row in layers for rank in ranks]
@@ -75,11 +86,7 @@ def _cells(job: DispatchJob, seen: Sequence[Seen]) -> dict[str, list[Cell]]:
         raise RuntimeError(f"the ranks' results are incomplete or double: {missing[:3]}")
     return {
         side: [
-            Cell(
-                f"layer {job.layer_ids[row]} ({side})",
-                predict(job, side, row),
-                [by_key[side, row, rank] for rank in ranks],
-            )
+            Cell(job.where(row, side), predict(job, side, row), [by_key[side, row, rank] for rank in ranks])
             for row in layers
         ]
         for side in job.sides
@@ -88,8 +95,8 @@ def _cells(job: DispatchJob, seen: Sequence[Seen]) -> dict[str, list[Cell]]:
 
 def _seconds_L(cells: Sequence[Cell], phase: str) -> Seconds:
     """Of each layer: the slowest rank of each repeat, then the median over repeats."""
-    seconds_LGR = np.array([[entry.seconds[phase] for entry in cell.seen] for cell in cells])
-    median_L: Seconds = np.median(seconds_LGR.max(axis=1), axis=1)
+    seconds_LGN = np.stack([cell.seconds_GN(phase) for cell in cells])
+    median_L: Seconds = np.median(seconds_LGN.max(axis=1), axis=1)
     return median_L
 
 

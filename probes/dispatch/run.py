@@ -1,9 +1,9 @@
-"""Run a plan's own dispatch for real, one process a GPU, and judge what came of it."""
+"""Run a plan's own dispatch for real, one process a GPU: what its ranks saw."""
 
 import json
 import socket
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from planner.base import BadInput
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, load, save
-from probes.dispatch.report import DispatchReport, judge
 from probes.dispatch.seen import Seen
 from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
@@ -21,16 +20,27 @@ from probes.ranks.run import run_over_ranks
 if TYPE_CHECKING:  # torch is imported in the ranks
     from probes.ranks.wire import Wire
 
-__all__ = ["RunFailed", "run", "task", "task_in", "with_device"]
+__all__ = ["Found", "RunFailed", "run", "task", "task_in", "with_device"]
 
 JOB_FILE = "job.npz"
 
 
-def run(job: DispatchJob) -> DispatchReport:
-    """Dispatch, compute and combine of the job's layers, by one process a GPU.
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What came of a run: the job as it was run, and every rank's account of it."""
+
+    job: DispatchJob
+    seen: list[Seen]
+    hosts: tuple[str, ...]  # of each rank
+    rank: int  # 0 where this process is the one that speaks
+    notes: tuple[str, ...]
+
+
+def run(job: DispatchJob) -> Found:
+    """Dispatch, compute and combine of the job's rows, by one process a GPU.
 
     Ends within the job's timeout, plus a few seconds to clean up. Where a launcher has started the ranks,
-    every one returns the same report; the one whose `rank` is 0 speaks.
+    every one returns the same; the one whose `rank` is 0 speaks.
     """
     check_torch("validate")
     job = with_device(job)
@@ -41,8 +51,8 @@ def run(job: DispatchJob) -> DispatchReport:
         raise BadInput(f"{started}; start one process for each GPU of the plan")
     rank, texts = run_over_ranks(task(job), "validate", lambda folder: save(job, folder / JOB_FILE), __name__)
     found = [json.loads(text) for text in texts]
-    notes = _host_notes(job, [one["host"] for one in found]) if launched else _notes(job)
-    return judge(job, _seen(found), job.device, rank, notes)
+    hosts = tuple(one["host"] for one in found)
+    return Found(job, _seen(found), hosts, rank, _host_notes(job, hosts) if launched else _notes(job))
 
 
 def task(job: DispatchJob) -> Task:
@@ -54,7 +64,7 @@ def task(job: DispatchJob) -> Task:
         seen = [asdict(entry) for entry in work(job, wire)]
         return json.dumps({"host": socket.gethostname(), "seen": seen})
 
-    return Task(Party(tuple(job.node_G.tolist()), job.device, job.timeout_seconds), work_of)
+    return Task(Party(tuple(job.unit_G.tolist()), job.device, job.timeout_seconds), work_of)
 
 
 def task_in(folder: Path) -> Task:
@@ -68,26 +78,26 @@ def _seen(found: Iterable[dict[str, Any]]) -> list[Seen]:
 
 def with_device(job: DispatchJob) -> DispatchJob:
     """The job with its device and width decided."""
-    ranks_here = int(np.bincount(job.node_G).max()) if is_launched() else job.gpus
+    ranks_here = int(np.bincount(job.unit_G).max()) if is_launched() else job.gpus
     device = choose_device(job.device, ranks_here, "check routing and volume only")
     width = job.dispatch_width if device == "cuda" else CPU_HIDDEN
     return replace(job, device=device, hidden=job.hidden or width)
 
 
-def _notes(job: DispatchJob) -> list[str]:
-    nodes = len(set(job.node_G.tolist()))
-    return [f"the plan's {nodes} nodes were all on this machine"] if nodes > 1 else []
+def _notes(job: DispatchJob) -> tuple[str, ...]:
+    units = len(set(job.unit_G.tolist()))
+    return (f"the plan's {units} nodes were all on this machine",) if units > 1 else ()
 
 
-def _host_notes(job: DispatchJob, hosts: list[str]) -> list[str]:
+def _host_notes(job: DispatchJob, hosts: tuple[str, ...]) -> tuple[str, ...]:
     """Said where hosts are not the plan's nodes.
 
     That is right for an NVLink domain of several hosts, and a wrong rank order elsewhere.
     """
-    pairs = set(zip(job.node_G.tolist(), hosts, strict=True))
-    nodes, seen_hosts = len(set(job.node_G.tolist())), len(set(hosts))
-    if len(pairs) == nodes == seen_hosts:
-        return []
+    pairs = set(zip(job.unit_G.tolist(), hosts, strict=True))
+    units, seen_hosts = len(set(job.unit_G.tolist())), len(set(hosts))
+    if len(pairs) == units == seen_hosts:
+        return ()
     where = f"{seen_hosts} host{'s' if seen_hosts > 1 else ''}"
-    differ = f"the plan has {nodes} nodes or NVLink domains, the ranks ran on {where}"
-    return [f"{differ}; where these should be the same, check the rank order"]
+    differ = f"the plan has {units} nodes or NVLink domains, the ranks ran on {where}"
+    return (f"{differ}; where these should be the same, check the rank order",)

@@ -13,7 +13,7 @@ class Seen:
     """
 
     rank: int
-    side: str  # plan or baseline
+    side: str  # plan, default, ...
     row: int  # of the job's layers
     sent_bytes_G: list[int]
     received_bytes_G: list[int]

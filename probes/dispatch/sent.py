@@ -2,8 +2,8 @@
 
 Tokens come from the load, slots from the replica rule, messages from the transport.
 
-Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, N nodes. GPU
-of slot p is p // slots_per_gpu.
+Shapes: S source GPUs (all G of them), T tokens a source, K = top_k, E experts, P slots, G GPUs, U units
+(nodes or NVLink domains). GPU of slot p is p // slots_per_gpu.
 """
 
 import numpy as np
@@ -70,23 +70,23 @@ def check_transport(transport: str) -> None:
         raise BadInput(f"transport {transport!r} is unknown; known are {', '.join(TRANSPORT_HOPS)}")
 
 
-def hops(slots_STK: Ids, slots_per_gpu: int, node_G: Ids, transport: str) -> tuple[Counts, ...]:
+def hops(slots_STK: Ids, slots_per_gpu: int, unit_G: Ids, transport: str) -> tuple[Counts, ...]:
     """messages_GG of each hop of a dispatch, rows are senders.
 
     The diagonal counts local copies: records that stay on their GPU.
     """
     check_transport(transport)
-    return TRANSPORT_HOPS[transport](slots_STK // slots_per_gpu, node_G)
+    return TRANSPORT_HOPS[transport](slots_STK // slots_per_gpu, unit_G)
 
 
-def messages(slots_STK: Ids, gpus: int, slots_per_gpu: int, node_G: Ids, transport: str) -> Counts:
+def messages(slots_STK: Ids, gpus: int, slots_per_gpu: int, unit_G: Ids, transport: str) -> Counts:
     """messages_GG, summed over the transport's hops.
 
     Every record of a transport has one size, and combine is the transpose.
     """
-    if len(node_G) != gpus or len(slots_STK) != gpus:
-        raise ValueError(f"{len(slots_STK)} sources and {len(node_G)} node ids for {gpus} GPUs")
-    messages_GG: Counts = np.sum(hops(slots_STK, slots_per_gpu, node_G, transport), axis=0, dtype=np.int64)
+    if len(unit_G) != gpus or len(slots_STK) != gpus:
+        raise ValueError(f"{len(slots_STK)} sources and {len(unit_G)} unit ids for {gpus} GPUs")
+    messages_GG: Counts = np.sum(hops(slots_STK, slots_per_gpu, unit_G, transport), axis=0, dtype=np.int64)
     return messages_GG
 
 
@@ -100,46 +100,51 @@ def assignments(
     return np.bincount(flat_STK.ravel(), minlength=sources * gpus * experts).reshape(sources, gpus, experts)
 
 
-def same_index_GN(node_G: Ids) -> Ids:
-    """The GPU of each node that has the same position there as GPU g has on its own.
+def same_index_GU(unit_G: Ids, transport: str = "node") -> Ids:
+    """The GPU of each unit that has the same position there as GPU g has in its own.
 
-    BadInput where nodes differ in size.
+    BadInput where units differ in size.
     """
-    sizes_N = np.bincount(node_G)
-    if len(set(sizes_N.tolist())) > 1:
-        odd = int(np.flatnonzero(sizes_N != sizes_N[0])[0])
-        sizes = f"node 0 has {sizes_N[0]} GPUs, node {odd} has {sizes_N[odd]}"
-        raise BadInput(
-            f"the 'node' transport pairs GPUs by their position on a node; {sizes}; use 'rank' or 'slot'"
-        )
-    members_NI = np.argsort(node_G, kind="stable").reshape(len(sizes_N), -1)
-    index_G = np.empty(len(node_G), dtype=np.int64)
-    index_G[members_NI.ravel()] = np.tile(np.arange(members_NI.shape[1]), len(sizes_N))
-    return members_NI.T[index_G]
+    sizes_U = np.bincount(unit_G)
+    if len(set(sizes_U.tolist())) > 1:
+        odd = int(np.flatnonzero(sizes_U != sizes_U[0])[0])
+        sizes = f"node 0 has {sizes_U[0]} GPUs, node {odd} has {sizes_U[odd]}"
+        pairs = f"the '{transport}' transport pairs GPUs by their position on a node"
+        raise BadInput(f"{pairs}; {sizes}; use 'rank' or 'slot'")
+    members_UI = np.argsort(unit_G, kind="stable").reshape(len(sizes_U), -1)
+    index_G = np.empty(len(unit_G), dtype=np.int64)
+    index_G[members_UI.ravel()] = np.tile(np.arange(members_UI.shape[1]), len(sizes_U))
+    return members_UI.T[index_G]
 
 
-def _slot(gpu_STK: Ids, node_G: Ids) -> tuple[Counts, ...]:
-    gpus = len(node_G)
+def _slot(gpu_STK: Ids, unit_G: Ids) -> tuple[Counts, ...]:
+    gpus = len(unit_G)
     pair_STK = np.arange(gpus)[:, None, None] * gpus + gpu_STK
     return (np.bincount(pair_STK.ravel(), minlength=gpus * gpus).reshape(gpus, gpus),)
 
 
-def _rank(gpu_STK: Ids, node_G: Ids) -> tuple[Counts, ...]:
-    return (_distinct(gpu_STK, len(node_G)),)
+def _rank(gpu_STK: Ids, unit_G: Ids) -> tuple[Counts, ...]:
+    return (_distinct(gpu_STK, len(unit_G)),)
 
 
-def _node(gpu_STK: Ids, node_G: Ids) -> tuple[Counts, ...]:
-    gpus = len(node_G)
-    forwarder_GN = same_index_GN(node_G)
+def _node(gpu_STK: Ids, unit_G: Ids) -> tuple[Counts, ...]:
+    gpus = len(unit_G)
+    forwarder_GU = same_index_GU(unit_G)
     first_GG, second_GG = np.zeros((2, gpus, gpus), dtype=np.int64)
-    tokens_SN = _distinct(node_G[gpu_STK], forwarder_GN.shape[1])
-    np.add.at(first_GG, (np.arange(gpus)[:, None], forwarder_GN), tokens_SN)
-    np.add.at(second_GG, (forwarder_GN[:, node_G], np.arange(gpus)[None, :]), _distinct(gpu_STK, gpus))
+    tokens_SU = _distinct(unit_G[gpu_STK], forwarder_GU.shape[1])
+    np.add.at(first_GG, (np.arange(gpus)[:, None], forwarder_GU), tokens_SU)
+    np.add.at(second_GG, (forwarder_GU[:, unit_G], np.arange(gpus)[None, :]), _distinct(gpu_STK, gpus))
     return first_GG, second_GG
 
 
-def _allgather(gpu_STK: Ids, node_G: Ids) -> tuple[Counts, ...]:
-    return (np.full((len(node_G), len(node_G)), gpu_STK.shape[1], dtype=np.int64),)
+def _allgather(gpu_STK: Ids, unit_G: Ids) -> tuple[Counts, ...]:
+    """A ring of GPUs at the same position of each unit, and every unit spreads in itself what came."""
+    tokens, forwarder_GU = gpu_STK.shape[1], same_index_GU(unit_G)
+    units, gpus = forwarder_GU.shape[1], np.arange(len(unit_G))
+    ring_GG = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
+    if units > 1:
+        ring_GG[gpus, forwarder_GU[gpus, (unit_G + 1) % units]] = (units - 1) * tokens
+    return ring_GG, np.where(unit_G[:, None] == unit_G, units * tokens, 0).astype(np.int64)
 
 
 def _distinct(place_STK: Ids, places: int) -> Counts:

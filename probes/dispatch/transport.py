@@ -1,54 +1,61 @@
-"""How one rank sends: four transports as tables of who must get which record. Imports torch.
+"""How one rank sends: four transports as the steps of a flow, and who must get which record. Imports torch.
 
-The exchange itself is that of `probes.ranks.wire`. The CUDA and NCCL paths were not run on a GPU when this
-was written.
-
-Shapes: R records held, M records of one exchange, G GPUs (ranks), N nodes, B bytes of a record, n assignments
-in a record's header, H hidden.
+Shapes: R records held, M records of one leg, G GPUs (ranks), n assignments in a record's header.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from probes.dispatch.job import ENTRY_INTS, RECORD_INTS
+from probes.dispatch.flow import Leg
 from probes.ranks.wire import Wire
-
-
-@dataclass(frozen=True, eq=False)
-class Hop:
-    """One exchange of a dispatch: how many records go and come, and which held row each outgoing one copies.
-
-    Rows are in order of destination.
-    """
-
-    row_M: Tensor
-    sent_G: list[int]
-    received_G: list[int]
-
-    def send(self, wire: Wire, rows_RB: Tensor) -> Tensor:
-        return wire.exchange(rows_RB[self.row_M], self.sent_G, self.received_G)
-
-    def send_back(self, wire: Wire, results_MH: Tensor, rows: int) -> Tensor:
-        """Results of the received records go back where those came from.
-
-        They are added up for each of the `rows` held ones.
-        """
-        back_MH = wire.exchange(results_MH, self.received_G, self.sent_G)
-        sums_RH = torch.zeros((rows, back_MH.shape[1]), dtype=back_MH.dtype, device=back_MH.device)
-        return sums_RH.index_add_(0, self.row_M, back_MH)
-
 
 Reach = Callable[[Wire, Tensor], Tensor]
 
 
-def open_hop(wire: Wire, reach: Reach, gpu_Rn: Tensor) -> Hop:
-    """The hop that takes each record where `reach` says."""
-    gpu_M, row_M = reach(wire, gpu_Rn).T.nonzero(as_tuple=True)
+@dataclass(frozen=True)
+class Step:
+    """One leg, before it is known what it carries: rows `first` to `end` of what `source` brought."""
+
+    source: int | None
+    reach: Reach
+    first: int
+    end: int | None
+    ends: bool  # whether what arrives is worked on
+
+
+def steps(transport: str, wire: Wire, records: int, chunks: int) -> list[Step]:
+    """The steps of a transport for so many records of this rank; `chunks`: parts that overlap."""
+    if transport == "node":
+        bounds = [records * chunk // chunks for chunk in range(chunks + 1)]
+        over = [Step(None, to_units, first, end, ends=False) for first, end in pairwise(bounds)]
+        return over + [Step(chunk, to_neighbours, 0, None, ends=True) for chunk in range(chunks)]
+    if transport == "allgather":
+        return _ring(len(wire.unit_G.unique()))
+    return [Step(None, to_gpus, 0, None, ends=True)]
+
+
+def _ring(units: int) -> list[Step]:
+    """Each GPU passes blocks on to the same position of the next unit, and spreads them in its own."""
+    found: list[Step] = []
+    brought: int | None = None
+    for step in range(units):
+        source = brought
+        if step + 1 < units:
+            brought = len(found)
+            found.append(Step(source, to_next_unit, 0, None, ends=False))
+        found.append(Step(source, to_own_unit, 0, None, ends=True))
+    return found
+
+
+def open_leg(wire: Wire, step: Step, gpu_Xn: Tensor) -> Leg:
+    """The leg that takes each record where the step says; ranks tell each other how many come."""
+    gpu_M, row_M = step.reach(wire, gpu_Xn).T.nonzero(as_tuple=True)
     sent_G = torch.bincount(gpu_M, minlength=wire.gpus).tolist()
-    return Hop(row_M, sent_G, wire.counts_from_G(sent_G))
+    return Leg(step.source, row_M + step.first, sent_G, wire.counts_from_G(sent_G))
 
 
 def to_gpus(wire: Wire, gpu_Rn: Tensor) -> Tensor:
@@ -57,49 +64,41 @@ def to_gpus(wire: Wire, gpu_Rn: Tensor) -> Tensor:
     return reach_RG.scatter_(1, gpu_Rn, value=True)
 
 
-def to_nodes(wire: Wire, gpu_Rn: Tensor) -> Tensor:
-    """First hop: on each node that holds a selected slot, the GPU with our own position there.
+def to_units(wire: Wire, gpu_Rn: Tensor) -> Tensor:
+    """First hop: in each unit that holds a selected slot, the GPU with our own position there.
 
-    On our own node that is this GPU.
+    In our own unit that is this GPU.
     """
     reach_RG = to_gpus(wire, gpu_Rn)
     first_RG = torch.zeros_like(reach_RG)
-    position = int((wire.node_G[: wire.rank] == wire.node_G[wire.rank]).sum())
-    for node in wire.node_G.unique():
-        members = (wire.node_G == node).nonzero().flatten()
-        first_RG[:, members[position]] = reach_RG[:, members].any(dim=1)
+    for unit in wire.unit_G.unique():
+        members = (wire.unit_G == unit).nonzero().flatten()
+        first_RG[:, members[_position(wire)]] = reach_RG[:, members].any(dim=1)
     return first_RG
 
 
 def to_neighbours(wire: Wire, gpu_Rn: Tensor) -> Tensor:
-    """Second hop: a forwarder copies what it got to the GPUs of its node that hold a selected slot."""
-    return to_gpus(wire, gpu_Rn) & (wire.node_G == wire.node_G[wire.rank])
+    """Second hop: a forwarder copies what it got to the GPUs of its unit that hold a selected slot."""
+    return to_gpus(wire, gpu_Rn) & _own_unit(wire)
 
 
-def to_all(wire: Wire, gpu_Rn: Tensor) -> Tensor:
-    return torch.ones((len(gpu_Rn), wire.gpus), dtype=torch.bool, device=gpu_Rn.device)
+def to_own_unit(wire: Wire, gpu_Rn: Tensor) -> Tensor:
+    return _own_unit(wire).expand(len(gpu_Rn), -1)
 
 
-HOPS: dict[str, tuple[Reach, ...]] = {
-    "slot": (to_gpus,),
-    "rank": (to_gpus,),
-    "node": (to_nodes, to_neighbours),
-    "allgather": (to_all,),
-}
+def to_next_unit(wire: Wire, gpu_Rn: Tensor) -> Tensor:
+    units = wire.unit_G.unique()
+    own = int((units == wire.unit_G[wire.rank]).nonzero())
+    members = (wire.unit_G == units[(own + 1) % len(units)]).nonzero().flatten()
+    reach_RG = torch.zeros((len(gpu_Rn), wire.gpus), dtype=torch.bool, device=gpu_Rn.device)
+    reach_RG[:, members[_position(wire)]] = True
+    return reach_RG
 
 
-def pack(header_Ri: Tensor, vectors_RH: Tensor) -> Tensor:
-    """Records as bytes: the int32 header, then the vector. One tensor travels, whatever it holds."""
-    return torch.cat([header_Ri.view(torch.uint8), vectors_RH.view(torch.uint8)], dim=1)
+def _own_unit(wire: Wire) -> Tensor:
+    return wire.unit_G == wire.unit_G[wire.rank]
 
 
-def headers(records_RB: Tensor, entries: int) -> tuple[Tensor, Tensor]:
-    """origin_R2 (source, token) and entry_Rn3 (slot, expert, gate weight) of packed records."""
-    header_Ri = records_RB[:, : 4 * (RECORD_INTS + ENTRY_INTS * entries)].contiguous().view(torch.int32)
-    return header_Ri[:, :RECORD_INTS], header_Ri[:, RECORD_INTS:].reshape(
-        len(records_RB), entries, ENTRY_INTS
-    )
-
-
-def vectors(records_RB: Tensor, entries: int) -> Tensor:
-    return records_RB[:, 4 * (RECORD_INTS + ENTRY_INTS * entries) :].contiguous().view(torch.bfloat16)
+def _position(wire: Wire) -> int:
+    """Of this GPU in its unit."""
+    return int((wire.unit_G[: wire.rank] == wire.unit_G[wire.rank]).sum())

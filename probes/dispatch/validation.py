@@ -1,4 +1,4 @@
-"""From a plan to a dispatch run and its outcome, beside what the cost model had said.
+"""From a plan to a dispatch run and its outcome, beside what the cost model says of the same run.
 
 Here it is chosen which layers are run, and under which shares.
 
@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.base import BadInput
 from planner.cost import Cost, cost, units
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
-from probes.dispatch.job import DispatchJob
-from probes.dispatch.report import DispatchReport
+from probes.dispatch.expected import Expectation
+from probes.dispatch.job import PLAN, DispatchJob, Side
+from probes.dispatch.report import DispatchReport, judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
+from probes.dispatch.timed import Timed
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,19 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What the run measured, and what was predicted for the same layers and token count.
+class Contender:
+    """A placement, and the question that it answers: all of a run share model, load and machine."""
 
-    `predicted_seconds` are by side (plan, baseline) and phase, over the layers that were run.
-    """
+    problem: Problem
+    placement: Placement
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the run measured, and what was predicted for the same layers, token count and width."""
 
     report: DispatchReport
-    predicted_seconds: Mapping[str, Mapping[str, float]]
+    timed: tuple[Timed, ...]  # side by side for each row
 
     @property
     def ok(self) -> bool:
@@ -57,9 +63,19 @@ class Outcome:
 
     @property
     def measured_seconds(self) -> dict[str, dict[str, float]]:
+        """By side and phase, over the layers that were run."""
         return {
             side: {phase: float(phases[phase].sum()) for phase in PHASES}
             for side, phases in self.report.seconds_L.items()
+        }
+
+    @property
+    def predicted_seconds(self) -> dict[str, dict[str, float]]:
+        """By expectation, like `measured_seconds`."""
+        sides = {side: [one.expected for one in self.timed if one.side == side] for side in self.report.cells}
+        return {
+            side: {phase: sum(one.modelled[phase] for one in found) for phase in PHASES}
+            for side, found in sides.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,41 +86,72 @@ class Outcome:
             "layers": list(report.layer_ids),
             "checks": [asdict(check) for check in report.checks],
             "measured_seconds": self.measured_seconds,
-            "predicted_seconds": {side: dict(phases) for side, phases in self.predicted_seconds.items()},
+            "predicted_seconds": self.predicted_seconds,
             "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
             "notes": list(report.notes),
         }
 
 
-def validate(problem: Problem, placement: Placement, baseline: Placement, settings: Settings) -> Outcome:
-    """Run the busiest layers of the plan and, interleaved, of the baseline.
+def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome:
+    """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
     BadInput where it cannot be run here; RunFailed where a rank fails.
     """
-    problem = replace(problem, workload=replace(problem.workload, tokens_per_rank=settings.tokens))
-    costs = {"plan": cost(problem, placement), "baseline": cost(problem, baseline)}
-    rows = _busiest(costs["plan"], settings.layers)
-    report = run(_job(problem, placement, baseline, rows, settings))
-    return Outcome(report, {side: _phase_seconds(found, rows) for side, found in costs.items()})
+    asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
+    plan = asked[PLAN]
+    rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
+    found = run(_job(asked, rows, settings))
+    report = judge(found)
+    expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
+    timed = tuple(
+        Timed(
+            side,
+            layer_id,
+            row,
+            {phase: report.cells[side][row].seconds_GN(phase) for phase in PHASES},
+            expectations[side].of(row, report.cells[side][row].predicted),
+        )
+        for row, layer_id in enumerate(report.layer_ids)
+        for side in report.cells
+    )
+    return Outcome(report, timed)
 
 
-def _job(
-    problem: Problem, placement: Placement, baseline: Placement, rows: list[int], settings: Settings
-) -> DispatchJob:
-    model = problem.model
+def _at_tokens(one: Contender, tokens: int) -> Contender:
+    workload = replace(one.problem.workload, tokens_per_rank=tokens)
+    return replace(one, problem=replace(one.problem, workload=workload))
+
+
+def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
+    """For vectors as wide as the run's."""
+    model = replace(one.problem.model, dispatch_width=job.width)
+    problem = replace(one.problem, model=model)
+    return Expectation(job, problem, _only(cost(problem, one.placement), rows))
+
+
+def _only(found: Cost, rows: list[int]) -> Cost:
+    return replace(
+        found,
+        dispatch_seconds_L=found.dispatch_seconds_L[rows],
+        compute_seconds_L=found.compute_seconds_L[rows],
+        combine_seconds_L=found.combine_seconds_L[rows],
+    )
+
+
+def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Settings) -> DispatchJob:
+    plan = contenders[PLAN]
+    problem, model, workload = plan.problem, plan.problem.model, plan.problem.workload
     return DispatchJob(
-        expert_LP=placement.expert_LP[rows],
-        share_LSP=_shares_LSP(problem, placement, rows),
-        baseline_expert_LP=baseline.expert_LP[rows],
-        baseline_share_LSP=_shares_LSP(problem, baseline, rows),
-        layer_ids=tuple(placement.layer_ids[row] for row in rows),
+        sides={name: _side(one, rows) for name, one in contenders.items()},
+        layer_ids=tuple(plan.placement.layer_ids[row] for row in rows),
         experts=model.experts,
         top_k=model.top_k,
         dispatch_width=model.dispatch_width,
         shares_LE=problem.shares_LE[rows],
-        node_G=units(problem),
-        transport=problem.workload.transport,
-        replica_rule=problem.replica_rule,
+        unit_G=units(problem),
+        transport=workload.transport,
+        dispatch_dtype=workload.dispatch_dtype,
+        combine_dtype=workload.combine_dtype,
         hidden=settings.hidden,
         tokens_per_rank=settings.tokens,
         repeats=settings.repeats,
@@ -114,23 +161,16 @@ def _job(
     )
 
 
+def _side(one: Contender, rows: list[int]) -> Side:
+    shares = list(find_rule(one.problem.replica_rule)(one.placement, one.problem.situation()))
+    return Side(
+        one.placement.expert_LP[rows], np.stack([shares[row] for row in rows]), one.problem.replica_rule
+    )
+
+
 def _busiest(found: Cost, layers: int | None) -> list[int]:
     """Rows of the layers with the busiest GPUs, in layer order; ties go to the lower layer."""
     if layers is not None and layers < 1:
         raise BadInput(f"--layers {layers}: run at least one layer, or all")
     order = np.argsort(-found.max_over_mean_L.round(12), kind="stable")
     return sorted(order[:layers].tolist())
-
-
-def _shares_LSP(problem: Problem, placement: Placement, rows: list[int]) -> npt.NDArray[np.float64]:
-    shares = list(find_rule(problem.replica_rule)(placement, problem.situation()))
-    return np.stack([shares[row] for row in rows])
-
-
-def _phase_seconds(found: Cost, rows: list[int]) -> dict[str, float]:
-    seconds = {
-        "dispatch": found.dispatch_seconds_L,
-        "compute": found.compute_seconds_L,
-        "combine": found.combine_seconds_L,
-    }
-    return {phase: float(seconds_L[rows].sum()) for phase, seconds_L in seconds.items()}

@@ -9,7 +9,7 @@ Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -82,19 +82,19 @@ class VirtualWire(Wire):
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
         return self._swap(counts_G, lambda counts_GG: [row_G[self.rank] for row_G in counts_GG])
 
-    def exchange(self, rows_MB: Tensor, sent_G: list[int], received_G: list[int]) -> Tensor:
-        """As over a network: rows ordered by destination in, rows ordered by sender out."""
-        out_MB = torch.empty((sum(received_G), rows_MB.shape[1]), dtype=rows_MB.dtype, device=self.device)
-        outgoing, incoming = rows_MB.split(sent_G), out_MB.split(received_G)
+    @property
+    def overlaps(self) -> bool:
+        return False
+
+    def swap(self, outgoing: Sequence[Tensor], incoming: Sequence[Tensor]) -> None:
         self.tally.add(outgoing, incoming)
 
-        def take(outgoing_of_G: list[tuple[Tensor, ...]]) -> None:
+        def take(outgoing_of_G: list[Sequence[Tensor]]) -> None:
             for part, theirs in zip(incoming, outgoing_of_G, strict=True):
                 assert part.shape == theirs[self.rank].shape, "a rank sends other rows than it said"
                 part.copy_(theirs[self.rank])
 
         self._swap(outgoing, take)
-        return out_MB
 
     def gather(self, text: str) -> list[str]:
         texts: list[str] = self._swap(text, list)
@@ -111,7 +111,7 @@ def run_virtual(task: Task) -> list[str]:
     """What every rank found. RunFailed names the rank that was busy when the time was over."""
     party = task.party
     device = torch.device(party.device)
-    node_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
+    unit_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
     table, found, faults = Table(party.ranks), [""] * party.ranks, dict[int, Exception]()
     places = [Whereabouts() for _ in range(party.ranks)]
 
@@ -119,7 +119,7 @@ def run_virtual(task: Task) -> list[str]:
         with table.turn:
             places[rank].wait(waiting=False)
             try:
-                found[rank] = task.work(VirtualWire(rank, device, None, places[rank], node_G, Tally(), table))
+                found[rank] = task.work(VirtualWire(rank, device, None, places[rank], unit_G, Tally(), table))
             except threading.BrokenBarrierError:
                 pass  # sent home: another rank has the fault, or the time is over
             except Exception as fault:  # noqa: BLE001 - raised again by the thread that started this one

@@ -62,12 +62,17 @@ class Wire:
     device: torch.device
     control: dist.ProcessGroup | None
     status: Status
-    node_G: Tensor
+    unit_G: Tensor  # the node or NVLink domain of each rank
     tally: Tally
 
     @property
     def gpus(self) -> int:
-        return len(self.node_G)
+        return len(self.unit_G)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether one exchange can be under way while another begins: with gloo, whose order is by tag."""
+        return self.device.type != "cuda"
 
     def barrier(self) -> None:
         self._waits(lambda: dist.barrier(self.control))
@@ -89,16 +94,51 @@ class Wire:
         take, and behind those data the peer would wait (half the rate).
         """
         out_MB = torch.empty((sum(received_G), rows_MB.shape[1]), dtype=rows_MB.dtype, device=self.device)
-        outgoing, incoming = rows_MB.split(sent_G), out_MB.split(received_G)
-        sources = ((self.rank - step) % self.gpus for step in range(1, self.gpus))
-        targets = ((self.rank + step) % self.gpus for step in range(1, self.gpus))
-        posted = [dist.P2POp(dist.irecv, incoming[gpu], gpu) for gpu in sources if received_G[gpu]]
-        posted += [dist.P2POp(dist.isend, outgoing[gpu], gpu) for gpu in targets if sent_G[gpu]]
+        self.swap(rows_MB.split(sent_G), out_MB.split(received_G))
+        return out_MB
+
+    def swap(self, outgoing: Sequence[Tensor], incoming: Sequence[Tensor]) -> None:
+        """One exchange as a group: a part to and from each rank, this one's own included."""
         self.tally.add(outgoing, incoming)
+        sources, targets = self._others
+        posted = [dist.P2POp(dist.irecv, incoming[gpu], gpu) for gpu in sources if len(incoming[gpu])]
+        posted += [dist.P2POp(dist.isend, outgoing[gpu], gpu) for gpu in targets if len(outgoing[gpu])]
         incoming[self.rank].copy_(outgoing[self.rank])
         if posted:
-            self._waits(lambda: [work.wait() for work in dist.batch_isend_irecv(posted)])
-        return out_MB
+            self.finish(self._posted(lambda: dist.batch_isend_irecv(posted)))
+
+    def receive(self, incoming: Sequence[Tensor], tag: int) -> list[dist.Work]:
+        """The receives of an exchange, posted; `send` with the same tag is its other half. gloo only."""
+        sources, _ = self._others
+        filled = [gpu for gpu in sources if len(incoming[gpu])]
+        return self._posted(lambda: [dist.irecv(incoming[gpu], gpu, tag=tag) for gpu in filled])
+
+    def send(self, outgoing: Sequence[Tensor], incoming: Sequence[Tensor], tag: int) -> list[dist.Work]:
+        """The sends of an exchange, posted, and its local part copied."""
+        self.tally.add(outgoing, incoming)
+        _, targets = self._others
+        incoming[self.rank].copy_(outgoing[self.rank])
+        filled = [gpu for gpu in targets if len(outgoing[gpu])]
+        return self._posted(lambda: [dist.isend(outgoing[gpu], gpu, tag=tag) for gpu in filled])
+
+    def finish(self, works: Sequence[dist.Work]) -> None:
+        """Wait for what was posted."""
+        if works:
+            self._waits(lambda: [work.wait() for work in works])
+
+    @property
+    def _others(self) -> tuple[list[int], list[int]]:
+        """Ranks in the order in which they are received from, and sent to."""
+        steps = range(1, self.gpus)
+        return [(self.rank - step) % self.gpus for step in steps], [
+            (self.rank + step) % self.gpus for step in steps
+        ]
+
+    def _posted(self, post: Callable[[], Sequence[dist.Work | None]]) -> list[dist.Work]:
+        try:
+            return [work for work in post() if work is not None]
+        except RuntimeError as error:
+            raise PeersLostError(str(error)) from error
 
     def gather(self, text: str) -> list[str]:
         """Every rank's text, at every rank.
@@ -148,8 +188,8 @@ def open_wire(party: Party, status: Status, store: Store, rank: int) -> Wire:
         control = dist.new_group(backend="gloo", timeout=timeout)
     except RuntimeError as error:
         raise PeersLostError(str(error)) from error
-    node_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
-    return Wire(rank, device, control, status, node_G, Tally())
+    unit_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
+    return Wire(rank, device, control, status, unit_G, Tally())
 
 
 def _device_of_rank() -> torch.device:

@@ -20,8 +20,8 @@ import pytest
 
 from planner.base import BadInput
 from probes.dispatch import run as dispatch
-from probes.dispatch.job import DispatchJob, Fault, save
-from probes.dispatch.report import DispatchReport
+from probes.dispatch.job import DispatchJob, Fault, Side, save
+from probes.dispatch.report import DispatchReport, judge
 from probes.ranks import start as ranks
 from probes.ranks.resources import check_memory
 from tests.places import ROOT
@@ -34,20 +34,20 @@ def make_job(
 ) -> DispatchJob:
     """8 experts in 12 slots against the contiguous 8, on two nodes; two layers of different load, top 3."""
     plan_LP = np.array([[0, 1, 2, 3, 4, 0, 5, 6, 1, 7, 2, 0], [7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 0]])
-    baseline_LP = np.tile(np.arange(8), (2, 1))
+    default_LP = np.tile(np.arange(8), (2, 1))
     shares_LE = np.random.default_rng(0).lognormal(size=(2, 8))
     return DispatchJob(
-        expert_LP=plan_LP,
-        share_LSP=even_shares(plan_LP),
+        sides={
+            "plan": Side(plan_LP, even_shares(plan_LP)),
+            "default": Side(default_LP, even_shares(default_LP)),
+        },
         layer_ids=(3, 7),
         experts=8,
         top_k=3,
         dispatch_width=256,
         shares_LE=shares_LE / shares_LE.sum(axis=1, keepdims=True),
-        node_G=np.arange(gpus) // (gpus // 2),
+        unit_G=np.arange(gpus) // (gpus // 2),
         transport=transport,
-        baseline_expert_LP=baseline_LP,
-        baseline_share_LSP=even_shares(baseline_LP),
         tokens_per_rank=32,
         repeats=2,
         timeout_seconds=timeout_seconds,
@@ -83,6 +83,10 @@ def processes_of(folder: Path) -> list[str]:
     return [line for line in lines if str(folder) in line]
 
 
+def outcome(job: DispatchJob) -> DispatchReport:
+    return judge(dispatch.run(job))
+
+
 def failed(report: DispatchReport) -> dict[str, str]:
     return {check.name: check.detail for check in report.checks if not check.ok}
 
@@ -90,12 +94,12 @@ def failed(report: DispatchReport) -> dict[str, str]:
 @needs_torch
 @pytest.mark.parametrize("transport", ["slot", "rank", "node", "allgather"])
 def test_four_ranks_agree_with_the_prediction(transport: str, nothing_left: Path) -> None:
-    """Every token's sum, every assignment and every byte, for the plan and the baseline, with times for each
+    """Every token's sum, every assignment and every byte, for the plan and the default, with times for each
     layer and phase.
     """
-    report = dispatch.run(make_job(transport))
+    report = outcome(make_job(transport))
     assert report.ok, failed(report)
-    for side in ("plan", "baseline"):
+    for side in ("plan", "default"):
         assert (report.bytes_GG[side] == report.predicted_bytes_GG[side]).all()
         assert report.bytes_GG[side].sum() > 0
         for phase in ("dispatch", "compute", "combine"):
@@ -110,7 +114,7 @@ def test_an_expert_sent_to_the_wrong_gpu_is_caught(nothing_left: Path) -> None:
     """One assignment goes to a slot that holds another expert: the holder, the sum, the counts and the bytes
     all say so.
     """
-    faults = failed(dispatch.run(make_job(gpus=2, fault=Fault(1, "wrong-slot"))))
+    faults = failed(outcome(make_job(gpus=2, fault=Fault(1, "wrong-slot"))))
     assert set(faults) == {"sums", "holders", "assignments", "bytes"}
     assert re.match(
         r"layer 3 \(plan\): rank 1 sent expert \d to slot \d+ of GPU \d, which holds expert \d",
@@ -122,7 +126,7 @@ def test_an_expert_sent_to_the_wrong_gpu_is_caught(nothing_left: Path) -> None:
 @needs_torch
 def test_a_wrong_result_is_caught(nothing_left: Path) -> None:
     """One element of one expert's result is off by one: only the sums can see it, and they do."""
-    faults = failed(dispatch.run(make_job("node", gpus=2, fault=Fault(1, "corrupt"))))
+    faults = failed(outcome(make_job("node", gpus=2, fault=Fault(1, "corrupt"))))
     assert set(faults) == {"sums"}
     assert "1 of 32 tokens of rank" in faults["sums"]
 
@@ -144,7 +148,7 @@ def test_a_rank_that_stops_is_named_in_time(
     """
     start = time.monotonic()
     with pytest.raises(dispatch.RunFailed, match=says) as caught:
-        dispatch.run(make_job(gpus=2, fault=Fault(1, kind), timeout_seconds=timeout_seconds))
+        outcome(make_job(gpus=2, fault=Fault(1, kind), timeout_seconds=timeout_seconds))
     assert time.monotonic() - start < timeout_seconds + 2 * ranks.STOP_SECONDS
     assert "\n" not in str(caught.value)
     assert_clean(nothing_left)
@@ -154,7 +158,7 @@ def test_a_rank_that_stops_is_named_in_time(
 def test_a_bug_of_a_rank_keeps_its_traceback(nothing_left: Path) -> None:
     """What is our own fault is no BadInput."""
     with pytest.raises(RuntimeError, match=r"(?s)rank 1 failed:.*ArithmeticError: raised on purpose"):
-        dispatch.run(make_job(gpus=2, fault=Fault(1, "raise")))
+        outcome(make_job(gpus=2, fault=Fault(1, "raise")))
     assert_clean(nothing_left)
 
 
@@ -162,9 +166,10 @@ PROGRAM = """
 import pathlib, sys, tempfile
 from probes.dispatch import run as dispatch
 from probes.dispatch import job as dispatch_job
+from probes.dispatch.report import judge
 tempfile.tempdir = sys.argv[2]
 try:
-    report = dispatch.run(dispatch_job.load(pathlib.Path(sys.argv[1])))
+    report = judge(dispatch.run(dispatch_job.load(pathlib.Path(sys.argv[1]))))
 except KeyboardInterrupt:
     sys.exit(130)
 except dispatch.BadInput as error:
@@ -266,11 +271,11 @@ def test_a_launched_rank_without_its_group_is_told_what_is_missing(monkeypatch: 
     monkeypatch.setenv("WORLD_SIZE", "3")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(BadInput, match="RANK is set but MASTER_ADDR is not"):
-        dispatch.run(make_job())
+        outcome(make_job())
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", "29555")
     with pytest.raises(BadInput, match="the plan is for 4 GPUs and 3 ranks were started"):
-        dispatch.run(make_job())
+        outcome(make_job())
 
 
 @needs_torch
@@ -294,7 +299,7 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     """One line that says what to install."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BadInput, match="validate needs torch: pip install torch"):
-        dispatch.run(make_job())
+        outcome(make_job())
 
 
 def test_too_many_ranks_for_the_memory_are_refused() -> None:

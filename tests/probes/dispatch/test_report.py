@@ -10,14 +10,15 @@ import pytest
 
 from probes.dispatch.prediction import predict
 from probes.dispatch.report import judge
+from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES, Seen
 from tests.probes.dispatch_jobs import make_job
 
-JOB = replace(make_job(), repeats=3)
+JOB = replace(make_job(), repeats=3, device="cpu")
 
 
 def right_account() -> list[Seen]:
-    """Ten assignments of each rank to each GPU, 148 bytes there and 128 back (worked out in
+    """Ten assignments of each rank to each GPU, 144 bytes there and 128 back (worked out in
     test_dispatch_job).
     """
     return [
@@ -25,8 +26,8 @@ def right_account() -> list[Seen]:
             rank=rank,
             side="plan",
             row=0,
-            sent_bytes_G=[1480, 1480],
-            received_bytes_G=[1480, 1480],
+            sent_bytes_G=[1440, 1440],
+            received_bytes_G=[1440, 1440],
             sent_back_bytes_G=[1280, 1280],
             received_back_bytes_G=[1280, 1280],
             received=[[0, rank, 10], [1, rank, 10]],
@@ -38,19 +39,23 @@ def right_account() -> list[Seen]:
     ]
 
 
+def account(seen: list[Seen], *notes: str) -> Found:
+    return Found(JOB, seen, ("a", "b"), 0, notes)
+
+
 def test_the_right_account_passes() -> None:
     """All four checks, and the note that a CPU is no GPU."""
-    report = judge(JOB, right_account(), "cpu", 0, ["a note"])
+    report = judge(account(right_account(), "a note"))
     assert report.ok
     assert [check.name for check in report.checks] == ["sums", "holders", "assignments", "bytes"]
     assert report.notes[0].startswith("ran on the CPU")
     assert report.bytes_GG["plan"].tolist() == predict(JOB, "plan", 0).dispatch_bytes_GG.tolist()
-    assert judge(JOB, right_account(), "cuda", 0, []).notes == ()
+    assert judge(replace(account(right_account()), job=replace(JOB, device="cuda"))).notes == ()
 
 
 def test_seconds_are_the_slowest_rank_then_the_median() -> None:
     """Ranks take (1, 9, 3) and (2, 9, 2) seconds: the slowest are (2, 9, 3), their median is 3."""
-    assert judge(JOB, right_account(), "cpu", 0, []).seconds_L["plan"]["combine"].tolist() == [3.0]
+    assert judge(account(right_account())).seconds_L["plan"]["combine"].tolist() == [3.0]
 
 
 @pytest.mark.parametrize(
@@ -69,14 +74,14 @@ def test_seconds_are_the_slowest_rank_then_the_median() -> None:
             "layer 4 (plan): rank 1 sent expert 1 to GPU 1 0 times, predicted 10",
         ),
         (
-            {"sent_bytes_G": [1480, 1481]},
+            {"sent_bytes_G": [1440, 1441]},
             "bytes",
-            "layer 4 (plan): dispatch, sent: rank 1 to rank 1 1,481 bytes, predicted 1,480",
+            "layer 4 (plan): dispatch, sent: rank 1 to rank 1 1,441 bytes, predicted 1,440",
         ),
         (
-            {"received_bytes_G": [0, 1480]},
+            {"received_bytes_G": [0, 1440]},
             "bytes",
-            "layer 4 (plan): dispatch, received: rank 0 to rank 1 0 bytes, predicted 1,480",
+            "layer 4 (plan): dispatch, received: rank 0 to rank 1 0 bytes, predicted 1,440",
         ),
         (
             {"sent_back_bytes_G": [1, 1280]},
@@ -93,7 +98,7 @@ def test_seconds_are_the_slowest_rank_then_the_median() -> None:
 def test_one_wrong_number_fails_its_check_alone(change: dict[str, Any], check: str, says: str) -> None:
     """The detail names layer, side, ranks and both values."""
     first, second = right_account()
-    report = judge(JOB, [first, replace(second, **change)], "cpu", 0, [])
+    report = judge(account([first, replace(second, **change)]))
     assert {entry.name: entry.detail for entry in report.checks if not entry.ok} == {check: says}
     assert not report.ok
 
@@ -101,4 +106,4 @@ def test_one_wrong_number_fails_its_check_alone(change: dict[str, Any], check: s
 def test_a_missing_account_is_never_a_success() -> None:
     """A rank whose results are not there cannot be right."""
     with pytest.raises(RuntimeError, match="incomplete"):
-        judge(JOB, right_account()[:1], "cpu", 0, [])
+        judge(account(right_account()[:1]))

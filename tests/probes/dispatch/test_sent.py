@@ -30,7 +30,14 @@ def slow_messages(
             elif transport == "rank":
                 sent.update((source, gpu) for gpu in set(gpus))
             elif transport == "allgather":
-                sent.update((source, gpu) for gpu in range(len(node_G)))
+                units = int(node_G.max()) + 1
+                places = [[gpu for gpu in range(len(node_G)) if node_G[gpu] == unit] for unit in range(units)]
+                position, own = places[node_G[source]].index(source), int(node_G[source])
+                for step in range(units):  # the block moves on, and every unit that has it spreads it
+                    here = places[(own + step) % units][position]
+                    if step:
+                        sent[places[(own + step - 1) % units][position], here] += 1
+                    sent.update((here, gpu) for gpu in places[(own + step) % units])
             else:
                 position = [gpu for gpu in range(len(node_G)) if node_G[gpu] == node_G[source]].index(source)
                 for node in {int(node_G[gpu]) for gpu in gpus}:

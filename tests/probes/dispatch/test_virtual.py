@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from probes.dispatch.job import DispatchJob, Fault
+from probes.dispatch.job import DispatchJob, Fault, Side
 from probes.dispatch.report import DispatchReport, judge
-from probes.dispatch.run import _seen, task
+from probes.dispatch.run import Found, _seen, task
 from tests.probes.dispatch.test_dispatch import even_shares, make_job
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 def run_virtually(job: DispatchJob) -> DispatchReport:
     from probes.ranks.virtual import run_virtual
 
-    return judge(job, _seen(map(json.loads, run_virtual(task(job)))), "cpu", 0, [])
+    return judge(Found(job, _seen(map(json.loads, run_virtual(task(job)))), (), 0, ()))
 
 
 @pytest.mark.parametrize("transport", ["slot", "rank", "node", "allgather"])
@@ -41,14 +41,11 @@ def test_more_gpus_than_a_machine_has_memory_for_processes() -> None:
     job = make_job("node")
     job = replace(
         job,
-        expert_LP=slots_P[None],
-        share_LSP=even_shares(slots_P[None]),
-        baseline_expert_LP=None,
-        baseline_share_LSP=None,
+        sides={"plan": Side(slots_P[None], even_shares(slots_P[None]))},
         layer_ids=(3,),
         experts=96,
         shares_LE=np.full((1, 96), 1 / 96),
-        node_G=np.arange(64) // 8,
+        unit_G=np.arange(64) // 8,
         tokens_per_rank=8,
         repeats=1,
     )
