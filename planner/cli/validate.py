@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from planner.cli.console import No, say
-from planner.cli.options import FILE, count_or, device_option, json_option, option
+from planner.cli.options import FILE, count_or, device_option, hosts_option, json_option, option
 
 
 @click.command()
@@ -18,6 +18,19 @@ from planner.cli.options import FILE, count_or, device_option, json_option, opti
 @option("--repeats", type=int, default=5, help="Timed steps per layer and placement.")
 @option("--seed", type=int, default=0)
 @device_option("auto: GPUs where there is one for every rank.")
+@option(
+    "--virtual",
+    is_flag=True,
+    help="One process plays all ranks, in memory: for plans larger than this machine. Times compute alone.",
+)
+@option(
+    "--kernels",
+    type=click.Choice(["auto", "torch", "deepep", "nccl-ep"]),
+    default="auto",
+    help="What sends on GPUs; auto: the engines' kernels of the plan's transport where they are installed.",
+)
+@option("--cuda-graph", is_flag=True, help="On GPUs: replay each phase as a CUDA graph, where it can be.")
+@hosts_option("Where launched: hosts in the plan's node order. [default: the topology's own names]")
 @option(
     "--timeout",
     "timeout_seconds",
@@ -33,6 +46,7 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     Example: moeplan validate plan.json
     """
     from planner.engines import default_placement
+    from planner.launch import hosts_of
     from planner.plan import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch.run import RunFailed
@@ -44,6 +58,7 @@ def validate(plan_file: Path, layers: str, as_json: bool, **flags: Any) -> None:
     problem, placement, value = read_plan(plan_file)
     default = default_placement(value.get("engine"), problem)
     contenders = {"plan": Contender(problem, placement), "default": Contender(problem, default)}
+    flags["hosts"] = hosts_of(problem.topology, flags["hosts"])
     try:
         outcome = run_plan(contenders, Settings(layers=count_or("all", layers, "--layers"), **flags))
     except RunFailed as failure:

@@ -18,8 +18,10 @@ def validation_report(outcome: "Outcome") -> RenderableType:
     report = outcome.report
     layers = ", ".join(map(str, report.layer_ids))
     lines = [f"{'ok    ' if check.ok else 'FAILED'} {check.name}: {check.detail}" for check in report.checks]
-    moved = f"the plan's dispatch moved {human_bytes(_moved(outcome))} between ranks"
-    lines.append(f"{moved}, as predicted" if outcome.ok else f"{moved}, which is not what was planned")
+    if report.counts_bytes:
+        moved = f"the plan's dispatch moved {human_bytes(_moved(outcome))} between ranks"
+        lines.append(f"{moved}, as predicted" if outcome.ok else f"{moved}, which is not what was planned")
+    lines += _stragglers(outcome)
     where = "GPUs" if report.device == "cuda" else "the CPU"
     return Group(
         Text(f"Layers {layers}, on {where}:"), Text("\n".join(lines)), phases_table(outcome), *_notes(outcome)
@@ -41,6 +43,18 @@ def phases_table(outcome: "Outcome") -> Table:
     names = ("phase", *found, "predicted plan", "predicted default", "predicted ratio")
     title = "Slowest rank, median of the repeats, plan and engine default interleaved"
     return table_of(names, rows, words=("phase",), title=title)
+
+
+def _stragglers(outcome: "Outcome") -> list[str]:
+    """Where one process played all ranks: the one whose experts took longest, beside the mean of all."""
+    if len(outcome.report.timed_phases) > 1:
+        return []
+    lines = []
+    for side, seconds_G in outcome.report.compute_seconds_G.items():
+        rank, most, mean = int(seconds_G.argmax()), float(seconds_G.max()), float(seconds_G.mean())
+        worked = f"experts of rank {rank} took longest: {human_seconds(most)}"
+        lines.append(f"{side}: {worked}, {most / mean:.2f} times the mean of all {len(seconds_G)} ranks")
+    return lines
 
 
 def _moved(outcome: "Outcome") -> int:

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.base import BadInput
+from planner.topology import Seat
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, load, save
+from probes.dispatch.seating import ask_seats, bus_of
 from probes.dispatch.seen import Seen
 from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
@@ -36,33 +38,54 @@ class Found:
     notes: tuple[str, ...]
 
 
-def run(job: DispatchJob) -> Found:
-    """Dispatch, compute and combine of the job's rows, by one process a GPU.
+def run(job: DispatchJob, seats: Sequence[Seat] = ()) -> Found:
+    """Dispatch, compute and combine of the job's rows, by one process a GPU, or by this one for all.
 
     Ends within the job's timeout, plus a few seconds to clean up. Where a launcher has started the ranks,
-    every one returns the same; the one whose `rank` is 0 speaks.
+    every one returns the same; the one whose `rank` is 0 speaks. `seats` are those of the plan: launched
+    ranks that sit elsewhere end with RunFailed before anything is timed.
     """
     check_torch("validate")
     job = with_device(job)
+    if job.virtual:
+        return _run_virtual(job)
     launched = is_launched()
     world = launched_world("validate") if launched else job.gpus
     if world != job.gpus:
         started = f"the plan is for {job.gpus} GPUs and {world} ranks were started"
         raise BadInput(f"{started}; start one process for each GPU of the plan")
-    rank, texts = run_over_ranks(task(job), "validate", lambda folder: save(job, folder / JOB_FILE), __name__)
+    asked = task(job, seats if launched else ())
+    rank, texts = run_over_ranks(asked, "validate", lambda folder: save(job, folder / JOB_FILE), __name__)
+    return _found(job, rank, texts, () if launched else _notes(job))
+
+
+def _run_virtual(job: DispatchJob) -> Found:
+    if is_launched():
+        raise BadInput("--virtual plays all ranks in one process; start it by hand, not by torchrun or srun")
+    from probes.ranks.virtual import run_virtual
+
+    note = (
+        f"one process played all {job.gpus} ranks, one after the other: dispatch and combine were not timed"
+    )
+    return _found(job, 0, run_virtual(task(job)), (note,))
+
+
+def _found(job: DispatchJob, rank: int, texts: Sequence[str], notes: tuple[str, ...]) -> Found:
     found = [json.loads(text) for text in texts]
     hosts = tuple(one["host"] for one in found)
-    return Found(job, _seen(found), hosts, rank, _host_notes(job, hosts) if launched else _notes(job))
+    return Found(job, _seen(found), hosts, rank, (*notes, *found[0]["notes"]))
 
 
-def task(job: DispatchJob) -> Task:
-    """What each rank does: its host and what it saw, as JSON."""
+def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
+    """What each rank does: its host, what it saw and what is to be noted, as JSON."""
 
     def work_of(wire: "Wire") -> str:
         from probes.dispatch.rank import work
 
-        seen = [asdict(entry) for entry in work(job, wire)]
-        return json.dumps({"host": socket.gethostname(), "seen": seen})
+        seated = ask_seats(wire, seats, bus_of(wire.device)) if seats else ()
+        seen, notes = work(job, wire)
+        told = {"seen": [asdict(entry) for entry in seen], "notes": [*seated, *notes]}
+        return json.dumps({"host": socket.gethostname(), **told})
 
     return Task(Party(tuple(job.unit_G.tolist()), job.device, job.timeout_seconds), work_of)
 
@@ -79,6 +102,9 @@ def _seen(found: Iterable[dict[str, Any]]) -> list[Seen]:
 def with_device(job: DispatchJob) -> DispatchJob:
     """The job with its device and width decided."""
     ranks_here = int(np.bincount(job.unit_G).max()) if is_launched() else job.gpus
+    if job.virtual:
+        device = choose_device(job.device, 1, "check routing and volume only")
+        return replace(job, device=device, hidden=job.hidden or CPU_HIDDEN)
     device = choose_device(job.device, ranks_here, "check routing and volume only")
     width = job.dispatch_width if device == "cuda" else CPU_HIDDEN
     return replace(job, device=device, hidden=job.hidden or width)
@@ -87,17 +113,3 @@ def with_device(job: DispatchJob) -> DispatchJob:
 def _notes(job: DispatchJob) -> tuple[str, ...]:
     units = len(set(job.unit_G.tolist()))
     return (f"the plan's {units} nodes were all on this machine",) if units > 1 else ()
-
-
-def _host_notes(job: DispatchJob, hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """Said where hosts are not the plan's nodes.
-
-    That is right for an NVLink domain of several hosts, and a wrong rank order elsewhere.
-    """
-    pairs = set(zip(job.unit_G.tolist(), hosts, strict=True))
-    units, seen_hosts = len(set(job.unit_G.tolist())), len(set(hosts))
-    if len(pairs) == units == seen_hosts:
-        return ()
-    where = f"{seen_hosts} host{'s' if seen_hosts > 1 else ''}"
-    differ = f"the plan has {units} nodes or NVLink domains, the ranks ran on {where}"
-    return (f"{differ}; where these should be the same, check the rank order",)

@@ -17,6 +17,8 @@ from probes.ranks.launch import launch_of
 from probes.ranks.party import RunFailed
 
 if TYPE_CHECKING:  # torch comes with it
+    from torch import device
+
     from probes.ranks.wire import Wire
 
 Bus = tuple[int, int, int]  # PCI domain, bus and device
@@ -43,6 +45,17 @@ def ask_seats(wire: "Wire", planned: Sequence[Seat], bus: Bus | None = None) -> 
         place = tuple(told["bus"]) if told["bus"] else None
         seen.append(Seen(seat_from_dict(told["seat"], f"rank {rank}"), place))
     return judge_seats(planned, seen)
+
+
+def bus_of(where: "device") -> Bus | None:
+    """The PCI bus of a rank's GPU; None where torch does not tell, and on the CPU."""
+    if where.type != "cuda":
+        return None
+    import torch
+
+    told = torch.cuda.get_device_properties(where)
+    domain, bus, slot = (int(getattr(told, f"pci_{name}_id", -1)) for name in ("domain", "bus", "device"))
+    return None if min(domain, bus, slot) < 0 else (domain, bus, slot)
 
 
 def judge_seats(planned: Sequence[Seat], seen: Sequence[Seen]) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from planner.cost import Cost, cost, units
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
+from planner.topology import planned_seats
 from probes.dispatch.expected import Expectation
+from probes.dispatch.gemm.shapes import shape_of
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.report import DispatchReport, judge
 from probes.dispatch.run import run
@@ -35,6 +37,10 @@ class Settings:
     seed: int = 0
     timeout_seconds: float = 120.0
     device: str = "auto"  # auto, cpu, cuda
+    kernels: str = "auto"  # what sends on GPUs: auto, torch, deepep, nccl-ep
+    cuda_graph: bool = False
+    virtual: bool = False  # one process plays all ranks
+    hosts: tuple[str, ...] = ()  # of the plan's nodes, for ranks that were launched; empty: any
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +71,7 @@ class Outcome:
     def measured_seconds(self) -> dict[str, dict[str, float]]:
         """By side and phase, over the layers that were run."""
         return {
-            side: {phase: float(phases[phase].sum()) for phase in PHASES}
+            side: {phase: float(phases[phase].sum()) for phase in self.report.timed_phases}
             for side, phases in self.report.seconds_L.items()
         }
 
@@ -74,7 +80,7 @@ class Outcome:
         """By expectation, like `measured_seconds`."""
         sides = {side: [one.expected for one in self.timed if one.side == side] for side in self.report.cells}
         return {
-            side: {phase: sum(one.modelled[phase] for one in found) for phase in PHASES}
+            side: {phase: sum(one.modelled[phase] for one in found) for phase in self.report.timed_phases}
             for side, found in sides.items()
         }
 
@@ -87,6 +93,7 @@ class Outcome:
             "checks": [asdict(check) for check in report.checks],
             "measured_seconds": self.measured_seconds,
             "predicted_seconds": self.predicted_seconds,
+            "compute_seconds_G": {side: row_G.tolist() for side, row_G in report.compute_seconds_G.items()},
             "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
             "notes": list(report.notes),
         }
@@ -100,7 +107,8 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
     asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
-    found = run(_job(asked, rows, settings))
+    topology = plan.problem.topology
+    found = run(_job(asked, rows, settings), planned_seats(topology, settings.hosts))
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
     timed = tuple(
@@ -124,7 +132,7 @@ def _at_tokens(one: Contender, tokens: int) -> Contender:
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
     """For vectors as wide as the run's."""
-    model = replace(one.problem.model, dispatch_width=job.width)
+    model = replace(one.problem.model, dispatch_width=job.compute_width)
     problem = replace(one.problem, model=model)
     return Expectation(job, problem, _only(cost(problem, one.placement), rows))
 
@@ -158,6 +166,10 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         seed=settings.seed,
         timeout_seconds=settings.timeout_seconds,
         device=settings.device,
+        expert=shape_of(model),
+        kernels=settings.kernels,
+        cuda_graph=settings.cuda_graph,
+        virtual=settings.virtual,
     )
 
 

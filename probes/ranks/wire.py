@@ -77,6 +77,13 @@ class Wire:
     def barrier(self) -> None:
         self._waits(lambda: dist.barrier(self.control))
 
+    def together(self) -> None:
+        """All ranks go on from here: on the CPU by a barrier, on GPUs in their streams, without the hosts."""
+        if self.device.type != "cuda":
+            self.barrier()
+        else:
+            dist.all_reduce(torch.zeros(1, device=self.device))
+
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
         """How many records each rank will send us, given how many we send each.
 

@@ -33,8 +33,8 @@ def make(shape: ExpertShape, groups: Groups, where: "device", seed: int = 0) -> 
     generator = torch.Generator(where).manual_seed(seed)
 
     def draw(*size: int) -> "Tensor":
-        spread = float(size[-2]) ** -0.5
-        return torch.randn(size, generator=generator, device=where, dtype=torch.bfloat16) * spread
+        drawn = torch.randn(size, generator=generator, device=where, dtype=torch.bfloat16)
+        return drawn.mul_(float(size[-2]) ** -0.5)
 
     slots = len(groups.rows_Z)
     rows_MH = draw(groups.total, shape.width)
