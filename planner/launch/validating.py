@@ -71,8 +71,10 @@ def _torchrun(job: Job, node: int) -> list[str]:
 
 
 def _validate(job: Job, node: int) -> list[str]:
+    """With the hosts where they are known: a wrong rank order then ends the run before it is timed."""
     before = _visible(job, node) if job.nodes == 1 else []
-    return [*before, "moeplan", "validate", f'"$PLAN_DIR/{EMITTED_PLAN}"', "--device", "cuda"]
+    hosts = ["--hosts", ",".join(job.hosts)] if job.hosts and job.nodes > 1 else []
+    return [*before, "moeplan", "validate", f'"$PLAN_DIR/{EMITTED_PLAN}"', "--device", "cuda", *hosts]
 
 
 def _visible(job: Job, node: int) -> list[str]:

@@ -26,18 +26,24 @@ Works = Mapping[str, Callable[[], Any]]  # by phase
 
 @dataclass
 class Timing:
-    """One side of one row: its works, and a clock for each."""
+    """One side of one row: its works, and a clock for each.
+
+    `work_out` brings the exact results where what is timed as compute does not.
+    """
 
     works: Works
     clocks: Mapping[str, Clock]
-    result: Callable[[], Tensor]  # of the last pass
+    work_out: Callable[[], None]
+    sums: Callable[[], Tensor]  # of the last pass
 
     def once(self, wire: Wire, where: str) -> Tensor:
         """One pass; every phase is begun by all ranks together."""
         for phase in PHASES:
             wire.status.enter(f"{phase} {where}")
             self.clocks[phase].sample(self.works[phase])
-        return self.result()
+            if phase == "compute":
+                self.work_out()
+        return self.sums()
 
     def seconds(self) -> dict[str, list[float]]:
         return {phase: clock.seconds() for phase, clock in self.clocks.items()}
@@ -48,28 +54,34 @@ def timing_of(job: DispatchJob, wire: Wire, one: Pass) -> tuple[Timing, tuple[st
     last: dict[str, Any] = {}
     expert_work, notes = experts_of(job, wire, one)
 
-    def keep(name: str, value: Any) -> Any:
-        last[name] = value
-        return value
+    def dispatch() -> None:
+        last["arrived"] = one.dispatch()
 
-    def combined() -> Any:
-        results = last["results"] if "results" in last else keep("results", one.compute(last["arrived"]))
-        return keep("sums", one.combine(last["arrived"], results))
+    def compute() -> None:
+        last["results"] = one.compute(last["arrived"])
+
+    def combine() -> None:
+        last["sums"] = one.combine(last["arrived"], last["results"])
+
+    def work_out() -> None:
+        """Into the same tensor, which a graph may have recorded."""
+        last["results"].copy_(one.compute(last["arrived"]))
 
     works: dict[str, Callable[[], Any]] = {
-        "dispatch": lambda: keep("arrived", one.dispatch()),
-        "compute": expert_work or (lambda: keep("results", one.compute(last["arrived"]))),
-        "combine": combined,
+        "dispatch": dispatch,
+        "compute": expert_work or compute,
+        "combine": combine,
     }
     if expert_work is not None:
-        dispatched = works["dispatch"]
-        works["dispatch"] = lambda: (last.pop("results", None), dispatched())
+        dispatch()
+        compute()
     if job.cuda_graph and wire.device.type == "cuda":
         for phase in PHASES:
             works[phase], note = capture(works[phase], wire.gather)
             notes = (*notes, f"{phase}: {note}") if note else notes
     clocks = {phase: clock_of(wire) for phase in PHASES}
-    return Timing(works, clocks, lambda: last["sums"]), notes
+    beside = work_out if expert_work else (lambda: None)
+    return Timing(works, clocks, beside, lambda: last["sums"]), notes
 
 
 def alone(job: DispatchJob, wire: Wire, one: Pass, arrived: Any) -> tuple[list[float], tuple[str, ...]]:
