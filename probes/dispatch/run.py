@@ -12,7 +12,7 @@ import numpy as np
 from planner.base import BadInput
 from planner.topology import Seat
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, load, save
-from probes.dispatch.seating import ask_seats, bus_of
+from probes.dispatch.seating import ask_seats, seen_here
 from probes.dispatch.seen import Seen
 from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
@@ -82,7 +82,7 @@ def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
     def work_of(wire: "Wire") -> str:
         from probes.dispatch.rank import work
 
-        seated = ask_seats(wire, seats, bus_of(wire.device)) if seats else ()
+        seated = ask_seats(wire, seats, seen_here(wire.device)) if seats else ()
         seen, notes = work(job, wire)
         told = {"seen": [asdict(entry) for entry in seen], "notes": [*seated, *notes]}
         return json.dumps({"host": socket.gethostname(), **told})

@@ -32,12 +32,17 @@ class Seen:
     bus: Bus | None = None
 
 
-def ask_seats(wire: "Wire", planned: Sequence[Seat], bus: Bus | None = None) -> tuple[str, ...]:
-    """What is to be noted of the seats, at every rank. RunFailed names the first rank that sits elsewhere."""
+def seen_here(where: "device") -> Seen:
+    """Where this rank sits, which a launcher has started."""
     launch = launch_of(os.environ)
     assert launch is not None, "only a launcher's ranks have seats of their own"
-    own = {key: value for key, value in asdict(seat_here(launch)).items() if key != "node"}
-    texts = wire.gather(json.dumps({"seat": own, "bus": bus}))
+    return Seen(seat_here(launch), _bus_of(where))
+
+
+def ask_seats(wire: "Wire", planned: Sequence[Seat], own: Seen) -> tuple[str, ...]:
+    """What is to be noted of all seats, at every rank. RunFailed names the first rank that sits elsewhere."""
+    seat = {key: value for key, value in asdict(own.seat).items() if key != "node"}
+    texts = wire.gather(json.dumps({"seat": seat, "bus": own.bus}))
     wire.barrier()  # nobody leaves before all have heard it
     seen = []
     for rank, text in enumerate(texts):
@@ -47,7 +52,7 @@ def ask_seats(wire: "Wire", planned: Sequence[Seat], bus: Bus | None = None) -> 
     return judge_seats(planned, seen)
 
 
-def bus_of(where: "device") -> Bus | None:
+def _bus_of(where: "device") -> Bus | None:
     """The PCI bus of a rank's GPU; None where torch does not tell, and on the CPU."""
     if where.type != "cuda":
         return None

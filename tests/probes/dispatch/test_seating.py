@@ -1,13 +1,18 @@
 """Ranks of a launched run on other hosts or GPUs than the plan's end it before anything is timed."""
 
+import importlib.util
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from planner.topology import Seat, planned_seats
-from probes.dispatch.seating import Seen, judge_seats
-from probes.ranks.party import RunFailed
+from probes.dispatch.seating import Seen, ask_seats, judge_seats
+from probes.ranks.party import Party, RunFailed, Task
 from tests.planner.engines.examples import machine
+
+if TYPE_CHECKING:  # torch comes with it
+    from probes.ranks.wire import Wire
 
 HOSTS = ("node66", "node7")
 NAMED = planned_seats(machine(2, 2), HOSTS)
@@ -62,3 +67,24 @@ def test_gpus_in_another_order_than_their_buses() -> None:
         RunFailed, match=r"GPU of rank 3 on host node7 \(0000:1a:00\) comes before that of rank 2"
     ):
         judge_seats(NAMED, seen_on(*hosts, buses=(26, 60, 60, 26)))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_every_rank_hears_of_a_wrong_order() -> None:
+    """All tell where they sit, and all end with the same line."""
+    from probes.ranks.virtual import run_virtual
+
+    hosts = ("node7", "node7", "node66", "node66")
+    heard: list[str] = []
+
+    def work(wire: "Wire") -> str:
+        try:
+            ask_seats(wire, NAMED, seen_on(*hosts)[wire.rank])
+        except RunFailed as failure:
+            heard.append(str(failure))
+        return ""
+
+    run_virtual(Task(Party((0, 0, 1, 1), "cpu", 60.0), work))
+    assert len(heard) == 4
+    assert len(set(heard)) == 1
+    assert heard[0].startswith("wrong rank order, nothing was timed: rank 0 runs on host node7")
