@@ -30,6 +30,7 @@ def validate_text(job: Job) -> str:
         "set -euo pipefail",
         'PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"',
         *(_refusal(program) for program in _NEEDED),
+        'export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"',
         *network_lines(job),
         *(_several(job) if job.nodes > 1 else [f"exec {command_line(_validate(job, 0))}"]),
     ]
