@@ -13,7 +13,7 @@ FLOORS = (  # as in the contract of pyproject.toml, from the top down
     ("report",),
     ("bench",),
     ("planning",),
-    ("launch", "maps"),
+    ("exchange", "launch", "maps"),
     ("engines", "solvers"),
     ("plan",),
     ("bounds",),

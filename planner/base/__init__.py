@@ -1,7 +1,7 @@
 """Base: one line for bad input, SI inside and text at the edge, evidence, safe files, things by name."""
 
 from planner.base.arrays import DAMAGED_NPZ, parse_npz, read_npz
-from planner.base.errors import BadInput, Infeasible
+from planner.base.errors import BadInput, Infeasible, Stopped
 from planner.base.evidence import EVIDENCE_KINDS, Evidence, GpuModel, Rate, sum_rates, weakest
 from planner.base.files import (
     LARGEST_FILE_BYTES,
@@ -15,7 +15,7 @@ from planner.base.files import (
     write_json,
 )
 from planner.base.json_text import dump_json, parse_json
-from planner.base.keys import check_keys
+from planner.base.keys import Keys, check_keys
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
 from planner.base.units import (
@@ -36,7 +36,9 @@ __all__ = [
     "Evidence",
     "GpuModel",
     "Infeasible",
+    "Keys",
     "Rate",
+    "Stopped",
     "check_keys",
     "data_file",
     "dump_json",

@@ -21,6 +21,7 @@ from planner.cli.recording import record
 from planner.cli.solve import solve
 from planner.cli.sweep import sweep
 from planner.cli.topology import topology
+from planner.cli.traffic import traffic
 from planner.cli.validate import validate
 
 
@@ -49,7 +50,7 @@ def main(context: click.Context, progress: str) -> None:
 
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
-    *(solve, compare, sweep, evaluate, loss, emit, check, convert, validate),
+    *(solve, compare, sweep, evaluate, loss, emit, check, convert, traffic, validate),
     *(bench, record, capacity, budget, pays),
 )
 for command in COMMANDS:

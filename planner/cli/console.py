@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.base import BadInput
+from planner.base import BadInput, Stopped
 
 if TYPE_CHECKING:
     from planner.solvers import Progress
@@ -40,9 +40,13 @@ class No(Refused):
 
 
 class Interrupted(Refused):
-    """Ctrl-C; the code that shells give to it."""
+    """Ctrl-C or another signal that asks us to end; the code that shells give to it."""
 
     exit_code = 130
+
+    def __init__(self, message: str, signal_number: int = 2) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number  # type: ignore[misc]  # click reads it from the exception
 
 
 class Commands(click.Group):
@@ -66,6 +70,8 @@ class Commands(click.Group):
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise Refused(f"the output cannot be written ({fault.strerror})") from fault
+        except Stopped as stop:
+            raise Interrupted(str(stop), stop.number) from stop
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted; no file was written or changed") from stop
 

@@ -15,10 +15,12 @@ FLAGS = {
     "--model": ("model",),
     "--map": ("map", "plan"),
     "--from": ("plan", "map"),
+    "--measured": ("text", "measurement"),
 }
 COMMANDS = {
     "evaluate": ("plan",),
     "emit": ("plan",),
+    "traffic": ("plan",),
     "validate": ("plan",),
     "compare": ("plan", "map"),
     "check": ("plan", "map", "emission"),

@@ -3,6 +3,7 @@
 from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
+from planner.cost.exchange import Exchange, exchanges_L
 from planner.cost.hits import TRACED_TOKENS
 from planner.cost.loss import AfterLoss, Loss, after_loss
 from planner.cost.memory.buffers import low_latency_bytes, low_latency_width
@@ -63,6 +64,7 @@ __all__ = [
     "BestSplit",
     "Cost",
     "CurvePoint",
+    "Exchange",
     "Floats",
     "Judged",
     "Law",
@@ -88,6 +90,7 @@ __all__ = [
     "cost",
     "does_not_fit",
     "efficiency_R",
+    "exchanges_L",
     "grouped_bytes",
     "inclusion_E",
     "ledger",

@@ -34,13 +34,13 @@ def sliced_cost(problem: Problem, load: LoadProfile | None = None) -> Cost:
     gathered = replace(problem.workload, transport="allgather", dispatch_dtype="bf16")
     sliced = replace(problem, model=_sliced_model(problem.model, problem.gpus), workload=gathered)
     load, gpus, constants = load or problem.load, problem.gpus, constants_of(sliced)
-    sent_GG = allgather(units(sliced), gathered.tokens_per_rank)
+    over_GG, inside_GG = allgather(units(sliced), gathered.tokens_per_rank)
     (dispatch, bottleneck), (combine, _) = (
         Phase(sliced, of, size).seconds(sent_R)
         for of, size, sent_R in zip(
             (constants.dispatch, constants.combine),
             message_bytes(sliced),
-            problem.topology.there_and_back(sent_GG),
+            problem.topology.there_and_back(over_GG + inside_GG),
             strict=True,
         )
     )

@@ -18,16 +18,22 @@ def messages_GG(problem: Problem, routing: Routing, sent_SP: Floats | None = Non
 
     `sent_SP`: its assignments, where known.
     """
+    hops = hop_messages(problem, routing, sent_SP)
+    return hops[0] if len(hops) == 1 else hops[0] + hops[1]
+
+
+def hop_messages(problem: Problem, routing: Routing, sent_SP: Floats | None = None) -> tuple[Floats, ...]:
+    """The same, apart for each hop: one, or for `node` and `allgather` over units and inside them."""
     transport, gpus, tokens = problem.workload.transport, problem.gpus, problem.workload.tokens_per_rank
     if transport == "allgather":
         return allgather(units(problem), tokens)
     if transport == "slot":
         sent_SP = assignments_SP(problem, routing) if sent_SP is None else sent_SP
-        return np.broadcast_to(sent_SP.reshape(len(routing.share_SP), gpus, -1).sum(axis=2), (gpus, gpus))
+        return (np.broadcast_to(sent_SP.reshape(len(routing.share_SP), gpus, -1).sum(axis=2), (gpus, gpus)),)
     gpu_P = np.arange(problem.slots) // problem.slots_per_gpu
     hits_GG = np.broadcast_to(tokens * hit_share_SX(problem, routing, gpu_P), (gpus, gpus))
     if transport == "rank":
-        return hits_GG
+        return (hits_GG,)
     unit_G = units(problem)
     hits_SU = tokens * hit_share_SX(problem, routing, unit_G[gpu_P])
     return two_hops(hits_GG, np.broadcast_to(hits_SU, (gpus, hits_SU.shape[1])), unit_G)

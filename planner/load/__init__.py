@@ -8,6 +8,7 @@ from planner.load.dumps.tensors import read_torch
 from planner.load.profile import LoadProfile, Trace
 from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
+from planner.load.skewed import hot_shares, lognormal_shares
 from planner.load.spans import named_spans, spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
 
@@ -18,6 +19,8 @@ __all__ = [
     "Trace",
     "capacity_report",
     "drawn_trace",
+    "hot_shares",
+    "lognormal_shares",
     "merge_windows",
     "named_spans",
     "parse_share",

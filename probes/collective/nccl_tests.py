@@ -11,7 +11,7 @@ from probes.base.command import run
 from probes.base.facts import MeasureFacts
 from probes.collective.job import Sweep, today
 from probes.importers.nccl_tests import read
-from probes.ranks.start import terminable
+from probes.ranks.stop import stoppable
 
 PROGRAM = "alltoall_perf"
 HELP_SECONDS = 20.0
@@ -42,7 +42,7 @@ def measure_with_nccl_tests(
     """
     options = f"-b {sweep.smallest_bytes} -e {sweep.largest_bytes} -f {sweep.factor} -g {gpus}"
     argv, name = [str(program), *options.split()], f"{PROGRAM} {options}"
-    with tempfile.TemporaryDirectory(prefix="moeplan-measure-") as folder, terminable():
+    with tempfile.TemporaryDirectory(prefix="moeplan-measure-") as folder, stoppable():
         written = Path(folder) / "result.json"
         with_json = "-J" in run([str(program), "-h"], HELP_SECONDS).stdout
         output = run([*argv, "-J", str(written)] if with_json else argv, timeout_seconds)

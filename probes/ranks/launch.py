@@ -138,6 +138,16 @@ def _meeting_host(environment: Mapping[str, str], launch: Launch) -> str:
     return expand_hosts(nodes, "SLURM_STEP_NODELIST")[0]
 
 
+def run_id(environment: Mapping[str, str]) -> str:
+    """What tells this launch from another that meets at the same port; empty where nothing does.
+
+    >>> run_id({"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2"})
+    '77.2'
+    """
+    names = ("TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID")
+    return ".".join(environment[name] for name in names if environment.get(name))
+
+
 def is_launched() -> bool:
     """Whether a launcher has started this process as one of several ranks."""
     return {"RANK", "WORLD_SIZE"} <= os.environ.keys()

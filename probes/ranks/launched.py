@@ -1,107 +1,149 @@
 """A rank that somebody else has started (torchrun, srun), at the same work. Imports torch.
 
-Phases are told and results gathered over the group. Not run on several machines or on GPUs when this was
-written; torchrun on one machine, and hosts emulated by network namespaces, are tested.
+Phases and faults are told, and results gathered, over the group. Not run on several machines or on GPUs when
+this was written; torchrun on one machine, and hosts emulated by network namespaces, are tested.
 """
 
 import contextlib
 import os
-import signal
-import time
-from datetime import timedelta
+import socket
+from dataclasses import dataclass
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import Store
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from probes.ranks.party import RunFailed, Task
-from probes.ranks.wire import PeersLostError, open_wire
-from probes.ranks.worker import end_after
+from planner.base import BadInput
+from probes.ranks.last_words import LastWords, last_words
+from probes.ranks.launch import launched_world, run_id
+from probes.ranks.meeting import LINGER_SECONDS, Meeting, open_store
+from probes.ranks.party import Limit, PeersLostError, RankBugError, RunFailed, Task
+from probes.ranks.reason import account_of, reason_of, said_of
+from probes.ranks.stop import stoppable
+from probes.ranks.wire import open_wire
 
-ROLL_CALL_SECONDS = 5.0
-
-
-class StoreStatus:
-    """A rank's phase, in the group's own key-value store.
-
-    Waiting is not told: it would cost a round trip inside the measured time.
-    """
-
-    def __init__(self, store: Store, rank: int) -> None:
-        self._store, self._rank = store, rank
-
-    def enter(self, phase: str) -> None:
-        self._store.set(f"moeplan-phase-{self._rank}", phase)
-
-    def wait(self, *, waiting: bool) -> None:
-        del waiting
+EARLY_SECONDS = 15.0  # for a rank that fails before the run begins to reach the others
 
 
-def run_launched(task: Task) -> tuple[int, list[str]]:
+def run_launched(task: Task, limit: Limit) -> tuple[int, list[str]]:
     """The number of this rank, and what every rank found. RunFailed names the ranks that did not answer."""
-    rank, timeout_seconds = int(os.environ["RANK"]), task.party.timeout_seconds
-    end_after(timeout_seconds)
-    try:
-        store = _open_store(rank, task.party.ranks, timedelta(seconds=timeout_seconds))
-        texts = _texts_of_all(task, store, rank)
-        dist.destroy_process_group()
-    except dist.DistError as error:
-        meeting = f"rank 0 at {os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        late = f"rank {rank} did not find {meeting} within {timeout_seconds:g} s"
-        raise RunFailed(f"{late} ({str(error).splitlines()[0]})") from error
-    finally:
-        signal.alarm(0)
+    rank, world = int(os.environ["RANK"]), task.party.ranks
+    if limit.over:
+        raise RunFailed(f"rank {rank}: busy in 'import of torch'; {limit.text}")
+    with stoppable(), last_words(rank, limit) as words:
+        meeting = _meet(rank, world, limit)
+        try:
+            meeting.muster(limit)
+            texts = _texts_of_all(task, limit, meeting, Told(meeting, words))
+            dist.destroy_process_group()
+        except RunFailed:
+            meeting.leave()
+            raise
+        except (PeersLostError, dist.DistError) as error:
+            raise _lost(error, meeting, limit, words.phase) from error
+        except Exception as error:
+            raise _failed(error, meeting, words.phase) from error
     return rank, texts
 
 
-def _open_store(rank: int, world: int, timeout: timedelta) -> Store:
-    """The group's key-value store.
-
-    torchrun has one already; another does not wait for all ranks, so that the ones that never come can be
-    named.
-    """
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        store: Store = next(rendezvous("env://", timeout=timeout))[0]
-        return store
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    # torch's own lists of names lag behind
-    place = (host, port, world, rank == 0, timeout)
-    return dist.TCPStore(*place, wait_for_workers=False)  # type: ignore[attr-defined]
+def tell_others(error: Exception) -> None:
+    """Where this rank cannot begin: the others hear why instead of waiting for it."""
+    limit = Limit.from_now(EARLY_SECONDS)
+    with contextlib.suppress(BadInput, dist.DistError):  # that it is not told where to meet, too
+        world = launched_world("the run")
+        meeting = _meet(int(os.environ["RANK"]), world, limit)
+        meeting.tell_fault(_reason(error))
+        meeting.leave()
 
 
-def _texts_of_all(task: Task, store: Store, rank: int) -> list[str]:
-    status = StoreStatus(store, rank)
+@dataclass
+class Told:
+    """A rank's phase, told to the others and, should it hang, kept for its last words."""
+
+    meeting: Meeting
+    words: LastWords
+
+    def enter(self, phase: str) -> None:
+        self.words.phase = phase
+        self.meeting.enter(phase)
+
+    def wait(self, *, waiting: bool) -> None:
+        """Not told: it would cost a round trip inside the measured time."""
+        del waiting
+
+
+def _texts_of_all(task: Task, limit: Limit, meeting: Meeting, status: Told) -> list[str]:
     status.enter("start of the process group")
-    try:
-        wire = open_wire(task.party, status, store, rank)
-        found = task.work(wire)
-        status.enter("gathering of results")
-        texts = wire.gather(found)
-        wire.barrier()
-    except (PeersLostError, dist.DistError) as error:
-        lost = _roll_call(store, rank, task.party.ranks)
-        raise RunFailed(f"{lost} ({str(error).splitlines()[0]})") from error
+    wire = open_wire(task.party, limit, status, meeting.store, meeting.rank)
+    found = task.work(wire)
+    status.enter("gathering of results")
+    texts = wire.gather(found)
+    wire.barrier()
     return texts
 
 
-def _roll_call(store: Store, rank: int, world: int) -> str:
-    """Every rank that notices a loss says so; those that have not spoken after a while are the lost ones."""
-    with contextlib.suppress(RuntimeError):
-        lost = _silent(store, rank, world)
-        told = [other for other in lost if store.check([f"moeplan-phase-{other}"])]
-        phases = {other: store.get(f"moeplan-phase-{other}").decode() for other in told}
-        named = [f"rank {other} in '{phases.get(other, 'start')}'" for other in lost]
-        if named:
-            return f"no answer from {', '.join(named)}; look at that rank's own log"
-        return "the ranks lost each other; look at the network and the first rank's log"
-    return "the ranks lost each other and the store of rank 0 as well; look at rank 0's log first"
+def _meet(rank: int, world: int, limit: Limit) -> Meeting:
+    """RunFailed where the ranks do not find their first one.
+
+    torchrun has a store already. What meets at the same port under another launch is kept apart by its id.
+    """
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return Meeting(next(rendezvous("env://", timeout=limit.delta))[0], rank, world)
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    try:
+        store = open_store(host, port, world, limit, here=rank == 0)
+    except dist.DistError as error:
+        if rank == 0 and "EADDRINUSE" in str(error):
+            free = "set MASTER_PORT to a free one for every rank"
+            taken = f"port {port} of {socket.gethostname()} is taken; {free}"
+            _tell_under(host, port, world, taken)
+            raise RunFailed(taken) from error
+        late = f"rank {rank} did not find rank 0 at {host}:{port}"
+        raise RunFailed(f"{late} ({said_of(error)}); {limit.text}") from error
+    return Meeting(PrefixStore(run_id(os.environ), store), rank, world)
 
 
-def _silent(store: Store, rank: int, world: int) -> list[int]:
-    lost = list(range(world))
-    store.set(f"moeplan-here-{rank}", "1")
-    deadline = time.monotonic() + ROLL_CALL_SECONDS
-    while lost and time.monotonic() < deadline:
-        lost = [other for other in lost if not store.check([f"moeplan-here-{other}"])]
-        time.sleep(0.1)
-    return lost
+def _tell_under(host: str, port: int, world: int, fault: str) -> None:
+    """Our ranks wait where another launch has its store: there they hear it, if it is one."""
+    with contextlib.suppress(dist.DistError):
+        store = open_store(host, port, world, Limit.from_now(LINGER_SECONDS), here=False)
+        meeting = Meeting(PrefixStore(run_id(os.environ), store), 0, world)
+        if run_id(os.environ):
+            meeting.tell_fault(fault)
+
+
+def _lost(error: Exception, meeting: Meeting, limit: Limit, phase: str) -> RunFailed:
+    """The ranks lost each other, or the time is over: why."""
+    try:
+        why = meeting.roll_call() or (
+            f"every rank was at work, rank {meeting.rank} in '{phase}'; {limit.text}"
+            if limit.over
+            else "the ranks lost each other; look at the network and the first rank's log"
+        )
+        _hang_up()
+        meeting.leave()
+    except dist.DistError:
+        why = "the ranks lost each other and the store of rank 0 as well; look at rank 0's log first"
+    return RunFailed(f"{why} ({said_of(error)})")
+
+
+def _failed(error: Exception, meeting: Meeting, phase: str) -> Exception:
+    """Where this rank cannot go on: the others hear why before they lose it."""
+    with contextlib.suppress(dist.DistError):
+        meeting.tell_fault(_reason(error))
+        _hang_up()
+        meeting.leave()
+    reason = reason_of(error)
+    if reason is None:
+        return RankBugError(f"rank {meeting.rank} failed:\n{account_of(error)}")
+    return RunFailed(f"rank {meeting.rank} failed in '{phase}': {reason}")
+
+
+def _hang_up() -> None:
+    """The others notice at once that we are gone."""
+    with contextlib.suppress(RuntimeError, ValueError):
+        dist.destroy_process_group()
+
+
+def _reason(error: Exception) -> str:
+    return reason_of(error) or f"a fault of moeplan's own, {type(error).__name__}; look at that rank's log"

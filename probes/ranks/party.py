@@ -1,7 +1,12 @@
-"""What a run over ranks is: who takes part, what each does, and the fault that ends it. No torch here."""
+"""What a run over ranks is: who takes part, what each does, how long, and the faults that end it.
 
+No torch here.
+"""
+
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from planner.base import BadInput
@@ -12,6 +17,46 @@ if TYPE_CHECKING:  # torch comes with it
 
 class RunFailed(BadInput):
     """A run that could not finish; the message names the ranks that stopped it and their phase."""
+
+
+class PeersLostError(Exception):
+    """A collective did not complete: some other rank is gone or late, or the time is over."""
+
+
+class RankBugError(RuntimeError):
+    """A fault of our own in one rank, with its traceback."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The time that a whole run has: start of ranks, preparation, timing, gathering.
+
+    `end` is a time of the monotonic clock, which all processes of a machine share.
+    """
+
+    seconds: float
+    end: float
+
+    @classmethod
+    def from_now(cls, seconds: float) -> "Limit":
+        return cls(seconds, time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    @property
+    def delta(self) -> timedelta:
+        """What is left, for torch, which takes none for all the time there is."""
+        return timedelta(seconds=max(self.left, 0.001))
+
+    @property
+    def over(self) -> bool:
+        return self.left <= 0
+
+    @property
+    def text(self) -> str:
+        return f"the run was ended after {self.seconds:g} s (raise --timeout if this is only slow)"
 
 
 @dataclass(frozen=True)

@@ -1,92 +1,71 @@
 """One process a rank on this machine: start them, collect what they found, and leave nothing behind.
 
 No torch here. A run is a folder with its job, a module whose `task_in(FOLDER)` reads the job as a task
-(`python -m probes.ranks.worker FOLDER MODULE` does the rest), and a number of ranks; torch's own launcher
-starts them.
+(`python -m probes.ranks.worker FOLDER MODULE` does the rest), and a number of ranks. They are started by the
+run's guardian, which takes them away whatever happens to us.
 """
 
-import contextlib
 import os
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
+from typing import Protocol
 
-from probes.ranks.status import kill, read_places
-from probes.ranks.watch import POLL_SECONDS, watch
+from probes.ranks.keep import GuardianLostError, Kept
+from probes.ranks.party import Limit, RunFailed
+from probes.ranks.status import make_files
+from probes.ranks.watch import watch
 
-STOP_SECONDS = 5.0
+LIMIT_END = (
+    "MOEPLAN_LIMIT_END"  # in a rank's environment: when the run's time is over, by the monotonic clock
+)
+MEETING_FILE = "meeting"  # in the run's folder: the port where ranks find each other
 _ROOT = Path(__file__).resolve().parents[2]  # the folder that holds this very package, installed or not
-# `--standalone` lets the launcher choose a free port itself, so no other program can take it in between
-_OPTIONS = ["--standalone", "--local-addr=127.0.0.1", "--max-restarts=0", "--monitor-interval=0.5"]
-
-_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 
 
-def run_here(directory: Path, module: str, ranks: int, timeout_seconds: float) -> list[str]:
-    """Start the ranks on this machine and return what each found, as text.
+class Cluster(Protocol):
+    """Hosts on this machine for the ranks to run on: `probes.emulation`'s."""
 
-    Whatever happens, none of them is left.
-    """
-    launcher_words = [sys.executable, "-m", "torch.distributed.run"]
-    worker = ["-m", "probes.ranks.worker", str(directory), module]
-    with (directory / "launcher.log").open("wb") as log:
-        launcher = subprocess.Popen(
-            [*launcher_words, *_OPTIONS, f"--nproc-per-node={ranks}", *worker],
-            env={**rank_environment(directory), **_LOOPBACK},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    def command(self, rank: int, argv: Sequence[str]) -> list[str]:
+        """`argv` as a program of that rank."""
+
+    def environment(self, rank: int) -> dict[str, str]:
+        """What torchrun or srun would tell the rank."""
+
+
+def make_room(folder: Path, ranks: int) -> None:
+    """The files through which ranks speak, at their full size. OSError where there is no room for them."""
+    make_files(folder, ranks)
+    (folder / MEETING_FILE).write_text(" " * 8)
+
+
+def run_here(kept: Kept, module: str, ranks: int, limit: Limit, cluster: Cluster | None = None) -> list[str]:
+    """Start the ranks on this machine, or in its emulated cluster, and return what each found, as text."""
+    argv = [sys.executable, "-m", "probes.ranks.worker", str(kept.folder), module]
     try:
-        watch(launcher, directory, ranks, timeout_seconds)
-    finally:
-        _stop(launcher, directory, ranks)
-    return [(directory / f"found-{rank}").read_text() for rank in range(ranks)]
+        for rank in range(ranks):
+            command = cluster.command(rank, argv) if cluster else argv
+            here = _environment(kept.folder, rank, ranks, limit)
+            environment = {**here, **cluster.environment(rank)} if cluster else here
+            kept.start(rank, command, environment, kept.folder / f"printed-{rank}")
+        watch(kept, ranks, limit)
+    except GuardianLostError as error:
+        raise RunFailed("the process that guards the ranks was killed, and they with it") from error
+    return [(kept.folder / f"found-{rank}").read_text() for rank in range(ranks)]
 
 
-def rank_environment(directory: Path) -> dict[str, str]:
-    """One thread a rank, the launcher's own files where they are removed, and our package."""
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(directory), "PYTHONPATH": path}
-
-
-def _stop(launcher: "subprocess.Popen[bytes]", directory: Path, ranks: int) -> None:
-    """End the ranks first, then the launcher, so that it can still bury them.
-
-    Each is ended by its own process id: torch gives them sessions of their own.
-    """
-    kill(read_places(directory, ranks))
-    launcher.terminate()  # it passes this on to ranks that have not told their process id yet
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        launcher.wait(STOP_SECONDS)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(launcher.pid, signal.SIGKILL)
-    launcher.wait(STOP_SECONDS)
-    deadline = time.monotonic() + STOP_SECONDS
-    while time.monotonic() < deadline and any(place.alive for place in read_places(directory, ranks)):
-        kill(read_places(directory, ranks))  # one that was only being born at the first call
-        time.sleep(POLL_SECONDS)
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """While ranks run, SIGTERM unwinds this process like Ctrl-C does, so that it cleans up behind itself."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _environment(folder: Path, rank: int, ranks: int, limit: Limit) -> Mapping[str, str]:
+    """One thread a rank, loopback only, temporary files where they are removed, and our package."""
+    interface = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+    return {
+        **interface,
+        "RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")])),
+        LIMIT_END: repr(limit.end),
+    }

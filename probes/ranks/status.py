@@ -1,20 +1,19 @@
 """Where each rank is, told through small files: so that a run that stops can name the rank and its phase.
 
-A rank holds a lock on its file for as long as it lives; the kernel lets go of it at its death, however it
-died.
+The files are made, at their full size, before ranks start: where the disk is full later a rank can still tell
+its phase, and why it failed.
 """
 
 import contextlib
-import fcntl
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-DONE, FAILED = "done", "failed"
-_WIDTH = 200
+BUSY, WAITING, FAILED, DONE = "busy", "waiting", "failed", "done"
+_WIDTH, _REASON_WIDTH = 200, 2000
 
 
 class Status(Protocol):
@@ -29,75 +28,95 @@ class Status(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank was last seen. `step` counts the phases it has entered."""
+    """Where a rank was last seen. `step` counts the phases it has entered.
+
+    `code` is how its process ended, below zero the signal that did it; None while it lives.
+    """
 
     rank: int
-    pid: int
     step: int
-    waiting: bool
+    state: str
     phase: str
-    alive: bool
+    reason: str = ""
+    code: int | None = None
     stopped: bool = False
 
     @property
-    def text(self) -> str:
-        how = "waits for the others" if self.waiting else "is busy"
+    def lives(self) -> bool:
+        return self.code is None
+
+    @property
+    def vanished(self) -> bool:
+        """Whether it ended without having said that it was done or had failed."""
+        return not self.lives and self.state not in (DONE, FAILED)
+
+    @property
+    def how(self) -> str:
+        if self.code is not None:
+            return _ended(self.code)
         if self.stopped:
-            how = "is stopped (SIGSTOP)"
-        if not self.alive:
-            how = "ended"
-        return f"rank {self.rank} {how} in '{self.phase}'"
+            return "stopped (SIGSTOP)"
+        return "waiting for the others" if self.state == WAITING else "busy"
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"ended (exit code {code})"
+    with contextlib.suppress(ValueError):
+        return f"killed ({signal.Signals(-code).name})"
+    return f"killed (signal {-code})"
 
 
 class FileStatus:
     """A rank's own file. One write of fixed length at a time, so that a reader never sees half of one."""
 
     def __init__(self, directory: Path, rank: int) -> None:
-        born = directory / f"born-{rank}"
-        self._file = os.open(born, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._step, self._waiting, self._phase = 0, False, "start"
-        self._write()
-        born.rename(_path(directory, rank))  # appears locked: no reader takes it for a dead one
+        self._file = os.open(_path(directory, rank), os.O_WRONLY | os.O_CLOEXEC)
+        self._step, self._state, self._phase = 0, BUSY, "start"
 
     def enter(self, phase: str) -> None:
-        self._step, self._waiting, self._phase = self._step + 1, False, phase
+        self._step, self._state, self._phase = self._step + 1, BUSY, phase
         self._write()
 
     def wait(self, *, waiting: bool) -> None:
-        self._waiting = waiting
+        self._state = WAITING if waiting else BUSY
+        self._write()
+
+    def done(self) -> None:
+        self._state = DONE
+        self._write()
+
+    def fail(self, reason: str) -> None:
+        """In the phase it is in. The reason is empty where it is our own fault."""
+        os.pwrite(self._file, reason.encode()[:_REASON_WIDTH].ljust(_REASON_WIDTH), _WIDTH)
+        self._state = FAILED
         self._write()
 
     def _write(self) -> None:
-        text = f"{os.getpid()} {self._step} {int(self._waiting)} {self._phase}"
+        text = f"{self._step} {self._state} {self._phase}"
         os.pwrite(self._file, text.encode()[:_WIDTH].ljust(_WIDTH), 0)
 
 
-def read_places(directory: Path, ranks: int) -> list[Place]:
-    """The ranks that have started, in order."""
-    places = (_read(directory, rank) for rank in range(ranks))
-    return [place for place in places if place is not None]
+def make_files(directory: Path, ranks: int) -> None:
+    """Before the ranks start."""
+    for rank in range(ranks):
+        first = f"0 {BUSY} start".ljust(_WIDTH + _REASON_WIDTH)
+        _path(directory, rank).write_text(first)
 
 
-def _read(directory: Path, rank: int) -> Place | None:
-    try:
-        file = os.open(_path(directory, rank), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        alive = _is_locked(file)  # before the text: a rank that ends in between has written its last word
-        pid, step, waiting, phase = os.pread(file, _WIDTH, 0).decode(errors="replace").rstrip().split(" ", 3)
-    finally:
-        os.close(file)
-    return Place(rank, int(pid), int(step), waiting == "1", phase, alive, alive and _is_stopped(int(pid)))
+def read_places(
+    directory: Path, ranks: int, pids: Mapping[int, int], codes: Mapping[int, int]
+) -> list[Place]:
+    """Of every rank, in order; `pids` are those of the started, `codes` those of the ended."""
+    return [_read(directory, rank, pids.get(rank), codes.get(rank)) for rank in range(ranks)]
 
 
-def _is_locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False  # closing the file lets go of the lock we got
+def _read(directory: Path, rank: int, pid: int | None, code: int | None) -> Place:
+    record = _path(directory, rank).read_bytes()
+    step, state, phase = record[:_WIDTH].decode(errors="replace").rstrip().split(" ", 2)
+    reason = record[_WIDTH:].decode(errors="replace").rstrip()
+    stopped = code is None and pid is not None and _is_stopped(pid)
+    return Place(rank, int(step), state, phase, reason, code, stopped)
 
 
 def _is_stopped(pid: int) -> bool:
@@ -110,30 +129,28 @@ def _path(directory: Path, rank: int) -> Path:
     return directory / f"rank-{rank}"
 
 
-def dead(places: Sequence[Place]) -> list[Place]:
-    """Ranks that ended without having said that they were done or had failed."""
-    return [place for place in places if not place.alive and place.phase not in (DONE, FAILED)]
-
-
 def laggards(places: Sequence[Place]) -> list[Place]:
     """The ranks that the others wait for: the dead, else the stopped, else the busy of the furthest behind.
 
     Where every one of those waits, all of them.
     """
-    running = [place for place in places if place.phase not in (DONE, FAILED)]
-    stopped = dead(places) or [place for place in running if place.stopped]
+    running = [place for place in places if place.state not in (DONE, FAILED)]
+    stopped = [place for place in running if not place.lives] or [place for place in running if place.stopped]
     if stopped or not running:
         return stopped
     behind = [place for place in running if place.step == min(other.step for other in running)]
-    return [place for place in behind if not place.waiting] or behind
+    return [place for place in behind if place.state != WAITING] or behind
 
 
-def kill(places: Sequence[Place]) -> None:
-    """End the ranks that live.
+def told(places: Sequence[Place]) -> str:
+    """Where these ranks are, those that are in the same place together.
 
-    Only a process that still holds its file's lock is signalled, so a reused process id is not.
+    >>> told([Place(0, 3, WAITING, "end"), Place(2, 3, WAITING, "end"), Place(1, 1, BUSY, "start", code=-9)])
+    "ranks 0, 2: waiting for the others in 'end'; rank 1: killed (SIGKILL) in 'start'"
     """
+    ranks: dict[str, list[str]] = {}
     for place in places:
-        if place.alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(place.pid, signal.SIGKILL)
+        ranks.setdefault(f"{place.how} in '{place.phase}'", []).append(str(place.rank))
+    return "; ".join(
+        f"rank{'s' if len(alike) > 1 else ''} {', '.join(alike)}: {how}" for how, alike in ranks.items()
+    )

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from probes.ranks.party import RunFailed, Task
+from probes.ranks.party import Limit, RunFailed, Task
 from probes.ranks.wire import Tally, Wire
 
 POLL_SECONDS = 0.2  # how soon a rank that failed ends the others
@@ -122,7 +122,7 @@ class VirtualWire(Wire):
 def run_virtual(task: Task) -> list[str]:
     """What every rank found. RunFailed names the rank that was busy when the time was over."""
     party = task.party
-    device = torch.device(party.device)
+    limit, device = Limit.from_now(party.timeout_seconds), torch.device(party.device)
     unit_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
     table, found, faults = Table(party.ranks), [""] * party.ranks, dict[int, Exception]()
     places = [Whereabouts() for _ in range(party.ranks)]
@@ -132,7 +132,8 @@ def run_virtual(task: Task) -> list[str]:
             places[rank].wait(waiting=False)
             try:
                 table.check()
-                found[rank] = task.work(VirtualWire(rank, device, None, places[rank], unit_G, Tally(), table))
+                wire = VirtualWire(rank, device, None, places[rank], unit_G, Tally(), limit, table)
+                found[rank] = task.work(wire)
             except threading.BrokenBarrierError:
                 pass  # sent home: another rank has the fault, or the time is over
             except Exception as fault:  # noqa: BLE001 - raised again by the thread that started this one
@@ -144,7 +145,7 @@ def run_virtual(task: Task) -> list[str]:
         for thread in threads:
             thread.start()
         try:
-            late = _await(threads, party.timeout_seconds)
+            late = _await(threads, limit.left)
             lateness = _lateness(late, places, party.timeout_seconds) if late else ""
         finally:
             table.end()

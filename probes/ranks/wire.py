@@ -6,7 +6,6 @@ this was written.
 Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
 """
 
-import datetime as dt
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -17,12 +16,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
-from probes.ranks.party import Party
+from probes.ranks.party import Limit, Party, PeersLostError
 from probes.ranks.status import Status
-
-
-class PeersLostError(Exception):
-    """A collective did not complete: some other rank is gone or late."""
 
 
 class Tally:
@@ -64,6 +59,7 @@ class Wire:
     status: Status
     unit_G: Tensor  # the node or NVLink domain of each rank
     tally: Tally
+    limit: Limit
 
     @property
     def gpus(self) -> int:
@@ -75,7 +71,7 @@ class Wire:
         return self.device.type != "cuda"
 
     def barrier(self) -> None:
-        self._waits(lambda: dist.barrier(self.control))
+        self._waits(lambda: [dist.barrier(self.control, async_op=True)])
 
     def together(self) -> None:
         """All ranks go on from here: on the CPU by a barrier, on GPUs in their streams, without the hosts."""
@@ -90,7 +86,7 @@ class Wire:
         It is the real run's own exchange of sizes.
         """
         counts_GG = [torch.zeros(self.gpus, dtype=torch.int64) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(counts_GG, torch.tensor(counts_G), group=self.control))
+        self._gather(counts_GG, torch.tensor(counts_G))
         return [int(row_G[self.rank]) for row_G in counts_GG]
 
     def exchange(self, rows_MB: Tensor, sent_G: list[int], received_G: list[int]) -> Tensor:
@@ -112,7 +108,7 @@ class Wire:
         posted += [dist.P2POp(dist.isend, outgoing[gpu], gpu) for gpu in targets if len(outgoing[gpu])]
         incoming[self.rank].copy_(outgoing[self.rank])
         if posted:
-            self.finish(self._posted(lambda: dist.batch_isend_irecv(posted)))
+            self._waits(lambda: dist.batch_isend_irecv(posted), on_host=self.device.type == "cpu")
 
     def receive(self, incoming: Sequence[Tensor], tag: int) -> list[dist.Work]:
         """The receives of an exchange, posted; `send` with the same tag is its other half. gloo only."""
@@ -131,7 +127,7 @@ class Wire:
     def finish(self, works: Sequence[dist.Work]) -> None:
         """Wait for what was posted."""
         if works:
-            self._waits(lambda: [work.wait() for work in works])
+            self._waits(lambda: works)
 
     @property
     def _others(self) -> tuple[list[int], list[int]]:
@@ -154,11 +150,11 @@ class Wire:
         """
         content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(sizes, torch.tensor([len(content)]), group=self.control))
+        self._gather(sizes, torch.tensor([len(content)]))
         padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
         padded[: len(content)] = content
         all_padded = [torch.empty_like(padded) for _ in range(self.gpus)]
-        self._waits(lambda: dist.all_gather(all_padded, padded, group=self.control))
+        self._gather(all_padded, padded)
         return [
             bytes(part[: int(size)].numpy()).decode() for part, size in zip(all_padded, sizes, strict=True)
         ]
@@ -169,34 +165,43 @@ class Wire:
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
-    def _waits(self, collective: Callable[[], object]) -> None:
+    def _gather(self, all_parts: list[Tensor], part: Tensor) -> None:
+        self._waits(lambda: [dist.all_gather(all_parts, part, group=self.control, async_op=True)])
+
+    def _waits(self, post: Callable[[], Sequence[dist.Work]], *, on_host: bool = True) -> None:
+        """For what `post` begins, as long as the run has time; PeersLostError after that.
+
+        Not `on_host`: the device waits, and NCCL's own watchdog ends what does not end.
+        """
         self.status.wait(waiting=True)
         try:
-            collective()
+            for work in post():
+                if on_host and self.limit.over:
+                    raise PeersLostError(f"its {self.limit.seconds:g} s are over")
+                work.wait(*([self.limit.delta] if on_host else []))
         except RuntimeError as error:  # torch's collectives have no exception of their own for a lost peer
             raise PeersLostError(str(error)) from error
         self.status.wait(waiting=False)
 
 
-def open_wire(party: Party, status: Status, store: Store, rank: int) -> Wire:
+def open_wire(party: Party, limit: Limit, status: Status, store: Store, rank: int) -> Wire:
     """Join the process group. PeersLostError where that fails.
 
     NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU.
     """
     torch.set_num_threads(1)
-    timeout = dt.timedelta(seconds=party.timeout_seconds)
     device = _device_of_rank() if party.device == "cuda" else torch.device("cpu")
     if device.type == "cuda":
         torch.cuda.set_device(device)
     status.wait(waiting=True)
     backend = "nccl" if device.type == "cuda" else "gloo"
     try:
-        dist.init_process_group(backend, timeout=timeout, world_size=party.ranks, rank=rank, store=store)
-        control = dist.new_group(backend="gloo", timeout=timeout)
+        dist.init_process_group(backend, timeout=limit.delta, world_size=party.ranks, rank=rank, store=store)
+        control = dist.new_group(backend="gloo", timeout=limit.delta)
     except RuntimeError as error:
         raise PeersLostError(str(error)) from error
     unit_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
-    return Wire(rank, device, control, status, unit_G, Tally())
+    return Wire(rank, device, control, status, unit_G, Tally(), limit)
 
 
 def _device_of_rank() -> torch.device:

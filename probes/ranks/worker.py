@@ -5,86 +5,108 @@ over what it found, and ends in any case. torch is imported only after the rank 
 that a rank that dies in the import has a name.
 """
 
-import ctypes
+import contextlib
 import importlib
+import json
 import math
 import os
 import signal
 import sys
 import time
-import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from planner.base import BadInput
-from probes.ranks.party import Task
-from probes.ranks.status import DONE, FAILED, FileStatus
+from probes.ranks.keep import die_with_guardian
+from probes.ranks.party import Limit, PeersLostError, Task
+from probes.ranks.reason import account_of, reason_of, said_of
+from probes.ranks.start import LIMIT_END, MEETING_FILE
+from probes.ranks.status import FileStatus
+
+if TYPE_CHECKING:  # torch comes with it
+    from probes.ranks.meeting import Meeting
 
 GRACE_SECONDS = 20.0
-_PR_SET_PDEATHSIG = 1  # Linux, sys/prctl.h
+POLL_SECONDS = 0.02
 
 
 def serve(directory: Path, module: str) -> int:
-    """0 when the result is written; 1 when this rank failed and wrote why.
-
-    A rank that lost its peers stays, so that the one that died stands out.
-    """
+    """0 when the result is written; 1 when this rank failed and said why."""
     rank = int(os.environ["RANK"])
     status = FileStatus(directory, rank)
-    _die_with_parent()
-    task: Task = importlib.import_module(module).task_in(directory)
-    end_after(task.party.timeout_seconds)
-    from probes.ranks.wire import PeersLostError
-
+    die_with_guardian()
     try:
-        _run(directory, status, task, rank)
-    except PeersLostError as error:
-        (directory / f"lost-{rank}").write_text(str(error))
-        status.wait(waiting=True)
-        time.sleep(task.party.timeout_seconds)
+        task: Task = importlib.import_module(module).task_in(directory)
+        limit = Limit(task.party.timeout_seconds, float(os.environ[LIMIT_END]))
+        _end_after(limit.left)
+        status.enter("import of torch")
+        importlib.import_module("torch.distributed")
+        _take_part(directory, rank, status, task, limit)
+    except Exception as error:  # noqa: BLE001 - handed to the parent as it is, which raises it
+        reason = reason_of(error)
+        if reason is None:
+            with contextlib.suppress(OSError):
+                (directory / f"error-{rank}").write_text(account_of(error))
+        status.fail(reason or "")
         return 1
-    except BadInput as error:
-        (directory / f"refused-{rank}").write_text(str(error))
-        status.enter(FAILED)
-        return 1
-    except Exception:  # noqa: BLE001 - handed to the parent as it is, which raises it
-        (directory / f"error-{rank}").write_text(traceback.format_exc())
-        status.enter(FAILED)
-        return 1
-    status.enter(DONE)
+    status.done()
     return 0
 
 
-def _run(directory: Path, status: FileStatus, task: Task, rank: int) -> None:
+def _take_part(directory: Path, rank: int, status: FileStatus, task: Task, limit: Limit) -> None:
+    """Join, work, hand over. A rank that lost the others stays, so that the one that died stands out."""
     import torch.distributed as dist
-    from torch.distributed.rendezvous import rendezvous
 
-    from probes.ranks.wire import PeersLostError, open_wire
+    from probes.ranks.wire import open_wire
 
+    meeting = None
     status.enter("start of the process group")
     try:
-        store, _, _ = next(rendezvous("env://"))
-    except dist.DistError as error:
-        raise PeersLostError(str(error)) from error
-    wire = open_wire(task.party, status, store, rank)
-    (directory / f"found-{rank}").write_text(task.work(wire))
-    status.enter("end")
-    wire.barrier()  # a rank that leaves early would look to the others like one that died
-    dist.destroy_process_group()
+        meeting = _meet(directory, rank, task.party.ranks, limit)
+        wire = open_wire(task.party, limit, status, meeting.store, rank)
+        (directory / f"found-{rank}").write_text(task.work(wire))
+        status.enter("end")
+        wire.barrier()  # a rank that leaves early would look to the others like one that died
+        dist.destroy_process_group()
+    except (PeersLostError, dist.DistError) as error:
+        status.wait(waiting=True)
+        _tell_loss(directory, rank, said_of(error), meeting)
+        time.sleep(GRACE_SECONDS + max(limit.left, 0.0))
 
 
-def end_after(seconds: float) -> None:
+def _meet(directory: Path, rank: int, ranks: int, limit: Limit) -> "Meeting":
+    """The first rank has the store, on a port that was free, and writes the port down for the others."""
+    from probes.ranks.meeting import Meeting, open_store
+
+    host, file = os.environ["MASTER_ADDR"], directory / MEETING_FILE
+    if rank == 0:
+        store = open_store(host, 0, ranks, limit, here=True)
+        with file.open("r+") as out:
+            out.write(f"{store.port}\n")
+    else:
+        while "\n" not in (text := file.read_text()):
+            time.sleep(POLL_SECONDS)
+        store = open_store(host, int(text), ranks, limit, here=False)
+    return Meeting(store, rank, ranks)
+
+
+def _tell_loss(directory: Path, rank: int, why: str, meeting: "Meeting | None") -> None:
+    """First that there is one, then who does not answer: where the network is cut that may not come."""
+    told = {"why": why, "silent": []}
+    with contextlib.suppress(OSError, RuntimeError):
+        file = directory / f"lost-{rank}"
+        file.write_text(json.dumps(told))
+        if meeting is not None:
+            silent = meeting.silent()
+            file.write_text(json.dumps({**told, "silent": silent}))
+
+
+def _end_after(seconds: float) -> None:
     """The last resort: the kernel ends this process some time after its time is over.
 
     It does so even inside a blocked collective.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(math.ceil(seconds + GRACE_SECONDS))
-
-
-def _die_with_parent() -> None:
-    """Linux ends this process with its launcher, however that ends; elsewhere `end_after` does, later."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.alarm(math.ceil(max(seconds, 0.0) + GRACE_SECONDS))
 
 
 if __name__ == "__main__":

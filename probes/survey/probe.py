@@ -6,6 +6,7 @@ To look is to discover, record, measure, and assemble.
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +19,7 @@ from probes.host.look import probe_host
 from probes.importers.registry import read_file
 from probes.machine.hints import Hints
 from probes.measure.file import Measurement, write_measurement
+from probes.ranks.early import taking_part
 from probes.ranks.launch import Launch, adopt, launch_of
 from probes.record.anonymise import anonymise, anonymise_measured
 from probes.record.file import make_record, write_record
@@ -56,6 +58,13 @@ def probe_here(look: Look, hints: Hints, progress: Progress | None = None) -> tu
     writes what was measured.
     """
     launch = adopt(os.environ) if look.measure else launch_of(os.environ)
+    with taking_part() if look.measure else nullcontext():
+        return _probed(look, hints, launch, progress)
+
+
+def _probed(
+    look: Look, hints: Hints, launch: Launch | None, progress: Progress | None
+) -> tuple[Found | None, list[Path]]:
     folder = look.folder or (Path() if launch else None)
     taken = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     facts: list[Facts] = []

@@ -22,7 +22,8 @@ from planner.base import BadInput
 from probes.dispatch import run as dispatch
 from probes.dispatch.job import DispatchJob, Fault, Side, save
 from probes.dispatch.report import DispatchReport, judge
-from probes.ranks import start as ranks
+from probes.ranks.keep import END_SECONDS
+from probes.ranks.party import RankBugError
 from probes.ranks.resources import check_memory
 from tests.places import ROOT
 
@@ -135,9 +136,9 @@ def test_a_wrong_result_is_caught(nothing_left: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "timeout_seconds", "says"),
     [
-        ("exit", 60, r"rank 1 ended in 'check of layer 3 \(plan\)' without a result"),
-        ("hang", 60, r"rank 1 is stopped \(SIGSTOP\) in 'check of layer 3 \(plan\)'"),
-        ("slow", 12, r"rank 1 is busy in 'check of layer 3 \(plan\)'; the run was ended after 12 s"),
+        ("exit", 60, r"^rank 1: killed \(SIGKILL\) in 'check of layer 3 \(plan\)'"),
+        ("hang", 60, r"^rank 1: stopped \(SIGSTOP\) in 'check of layer 3 \(plan\)'"),
+        ("slow", 20, r"^rank 1: busy in 'check of layer 3 \(plan\)'; the run was ended after 20 s"),
     ],
 )
 def test_a_rank_that_stops_is_named_in_time(
@@ -149,7 +150,7 @@ def test_a_rank_that_stops_is_named_in_time(
     start = time.monotonic()
     with pytest.raises(dispatch.RunFailed, match=says) as caught:
         outcome(make_job(gpus=2, fault=Fault(1, kind), timeout_seconds=timeout_seconds))
-    assert time.monotonic() - start < timeout_seconds + 2 * ranks.STOP_SECONDS
+    assert time.monotonic() - start < timeout_seconds + END_SECONDS
     assert "\n" not in str(caught.value)
     assert_clean(nothing_left)
 
@@ -157,13 +158,14 @@ def test_a_rank_that_stops_is_named_in_time(
 @needs_torch
 def test_a_bug_of_a_rank_keeps_its_traceback(nothing_left: Path) -> None:
     """What is our own fault is no BadInput."""
-    with pytest.raises(RuntimeError, match=r"(?s)rank 1 failed:.*ArithmeticError: raised on purpose"):
+    with pytest.raises(RankBugError, match=r"(?s)rank 1 failed:.*ArithmeticError: raised on purpose"):
         outcome(make_job(gpus=2, fault=Fault(1, "raise")))
     assert_clean(nothing_left)
 
 
 PROGRAM = """
 import pathlib, sys, tempfile
+import torch.distributed  # on a busy machine it takes longer than a test of the time limit has
 from probes.dispatch import run as dispatch
 from probes.dispatch import job as dispatch_job
 from probes.dispatch.report import judge
@@ -196,16 +198,6 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
     program.send_signal(signal.SIGINT)
     assert program.wait(timeout=20) == 130
     assert_clean(inner)
-
-
-def test_sigterm_unwinds_as_well(tmp_path: Path) -> None:
-    """What is cleaned up on Ctrl-C is cleaned up on SIGTERM too; afterwards the signal does what it did
-    before.
-    """
-    with pytest.raises(SystemExit) as caught, ranks.terminable():
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert caught.value.code == 143
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def start_rank(folder: Path, *before: str, **environment: str) -> "subprocess.Popen[str]":
@@ -245,7 +237,7 @@ def test_a_stopped_rank_that_others_launched_is_named(tmp_path: Path) -> None:
     """Two ranks started one by one, as srun does: the one that is left says which does not answer and where
     it was, and ends by itself.
     """
-    save(make_job(gpus=2, fault=Fault(1, "hang"), timeout_seconds=6.0), tmp_path / "given.npz")
+    save(make_job(gpus=2, fault=Fault(1, "hang"), timeout_seconds=10.0), tmp_path / "given.npz")
     (tmp_path / "program.py").write_text(PROGRAM)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

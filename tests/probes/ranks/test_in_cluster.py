@@ -42,11 +42,11 @@ def test_every_rank_works_in_its_place() -> None:
 
 def test_a_rank_that_refuses_is_heard_in_its_own_words() -> None:
     """One line, no traceback."""
-    with pytest.raises(RunFailed, match=r"^rank 2 does not like this$"):
+    with pytest.raises(RunFailed, match=r"^rank 2 failed in 'refuse': rank 2 does not like this$"):
         run("refuse")
 
 
 def test_a_rank_that_is_killed_is_named() -> None:
     """With its phase, at once."""
-    with pytest.raises(RunFailed, match="rank 2 ended in 'die' without a result"):
+    with pytest.raises(RunFailed, match=r"^rank 2: killed \(SIGKILL\) in 'die'"):
         run("die")
