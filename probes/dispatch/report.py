@@ -85,7 +85,7 @@ def judge(found: Found) -> DispatchReport:
         device=job.device,
         hosts=found.hosts,
         rank=found.rank,
-        notes=tuple([CPU_NOTE] if job.device == "cpu" else []) + found.notes,
+        notes=tuple([CPU_NOTE] if job.device == "cpu" else []) + found.notes + found.remarks,
         timed_phases=job.timed_phases,
     )
 

@@ -35,7 +35,8 @@ class Found:
     seen: list[Seen]
     hosts: tuple[str, ...]  # of each rank
     rank: int  # 0 where this process is the one that speaks
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # why its speed says nothing of the plan's machine
+    remarks: tuple[str, ...] = ()  # with what it sent and multiplied
 
 
 def run(job: DispatchJob, seats: Sequence[Seat] = ()) -> Found:
@@ -73,7 +74,7 @@ def _run_virtual(job: DispatchJob) -> Found:
 def _found(job: DispatchJob, rank: int, texts: Sequence[str], notes: tuple[str, ...]) -> Found:
     found = [json.loads(text) for text in texts]
     hosts = tuple(one["host"] for one in found)
-    return Found(job, _seen(found), hosts, rank, (*notes, *found[0]["notes"]))
+    return Found(job, _seen(found), hosts, rank, (*notes, *found[0]["notes"]), tuple(found[0]["remarks"]))
 
 
 def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
@@ -83,8 +84,8 @@ def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
         from probes.dispatch.rank import work
 
         seated = ask_seats(wire, seats, seen_here(wire.device)) if seats else ()
-        seen, notes = work(job, wire)
-        told = {"seen": [asdict(entry) for entry in seen], "notes": [*seated, *notes]}
+        seen, remarks = work(job, wire)
+        told = {"seen": [asdict(entry) for entry in seen], "notes": seated, "remarks": remarks}
         return json.dumps({"host": socket.gethostname(), **told})
 
     return Task(Party(tuple(job.unit_G.tolist()), job.device, job.timeout_seconds), work_of)

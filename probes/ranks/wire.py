@@ -125,9 +125,9 @@ class Wire:
         return self._posted(lambda: [dist.isend(outgoing[gpu], gpu, tag=tag) for gpu in filled])
 
     def finish(self, works: Sequence[dist.Work]) -> None:
-        """Wait for what was posted."""
+        """Wait for what was posted: on GPUs their streams do, and the host goes on."""
         if works:
-            self._waits(lambda: works)
+            self._waits(lambda: works, on_host=self.device.type != "cuda")
 
     @property
     def _others(self) -> tuple[list[int], list[int]]:

@@ -123,3 +123,29 @@ def test_no_rank_replays_what_another_could_not_capture() -> None:
     work()
     assert "replay" not in stream.told
     assert note.endswith("failed on rank 1 (no memory)")
+
+
+class Posted:
+    """A collective that was begun; it writes down how it is waited for."""
+
+    def __init__(self) -> None:
+        self.waited: list[tuple[Any, ...]] = []
+
+    def wait(self, *limit: Any) -> None:
+        self.waited.append(limit)
+
+
+@pytest.mark.parametrize(("device", "limits"), [("cuda", 0), ("cpu", 1)])
+def test_no_host_waits_for_a_gpu(device: str, limits: int) -> None:
+    """A time limit makes NCCL's wait block the host, which the timed part must not."""
+    import torch
+
+    from probes.ranks.party import Limit
+    from probes.ranks.virtual import Whereabouts
+    from probes.ranks.wire import Tally, Wire
+
+    where, units, limit = torch.device(device), torch.zeros(1), Limit.from_now(9.0)
+    wire = Wire(0, where, None, Whereabouts(), units, Tally(), limit)
+    posted = Posted()
+    wire.finish([posted])  # type: ignore[list-item]
+    assert [len(given) for given in posted.waited] == [limits]
