@@ -24,6 +24,7 @@ from probes.dispatch.batch import (
     compute,
     dispatch,
     expert_matrix,
+    looks,
     prepare,
 )
 from probes.dispatch.job import DispatchJob
@@ -44,6 +45,10 @@ class Pass(Protocol):
     def compute(self, arrived: Any) -> Tensor: ...
 
     def combine(self, arrived: Any, results: Tensor) -> Tensor: ...
+
+    @property
+    def matrices(self) -> list[list[int]]:
+        """As `Seen` has them: what this GPU's slots hold."""
 
     def rows_Z(self) -> list[int]:
         """Rows that each slot of this GPU works on."""
@@ -67,6 +72,10 @@ class TorchPass:
     def combine(self, arrived: Tensor, results: Tensor) -> Tensor:
         del arrived
         return combine(self.wire, self.batch, results)
+
+    @property
+    def matrices(self) -> list[list[int]]:
+        return self.batch.matrices
 
     def rows_Z(self) -> list[int]:
         return [len(row_X) for _, row_X, _ in self.batch.tasks]
@@ -94,6 +103,10 @@ class EnginePass:
 
     def combine(self, arrived: Any, results: Tensor) -> Tensor:
         return self.passes.combine(arrived, results).to(self.weights[0].dtype)
+
+    @property
+    def matrices(self) -> list[list[int]]:
+        return [[expert, *looks(weight)] for expert, weight in zip(self.experts, self.weights, strict=True)]
 
     def rows_Z(self) -> list[int]:
         return self.passes.arrived_Z(self.passes.dispatch())[: len(self.experts)]

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.base import BadInput
-from planner.topology import Seat
+from planner.base import BadInput, read_json, write_json
+from planner.topology import Seat, Topology, topology_from_dict
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, load, save
 from probes.dispatch.seating import ask_seats, seen_here
 from probes.dispatch.seen import Seen
+from probes.emulation.check import check_links
+from probes.emulation.cluster import Emulation
 from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
 from probes.ranks.resources import check_torch, choose_device
@@ -24,7 +26,7 @@ if TYPE_CHECKING:  # torch is imported in the ranks
 
 __all__ = ["Found", "RunFailed", "run", "task", "task_in", "with_device"]
 
-JOB_FILE = "job.npz"
+JOB_FILE, CLUSTER_FILE = "job.npz", "cluster.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,10 @@ class Found:
     remarks: tuple[str, ...] = ()  # with what it sent and multiplied
 
 
-def run(job: DispatchJob, seats: Sequence[Seat] = ()) -> Found:
+def run(job: DispatchJob, seats: Sequence[Seat] = (), cluster: Emulation | None = None) -> Found:
     """Dispatch, compute and combine of the job's rows, by one process a GPU, or by this one for all.
+
+    The processes are in the `cluster`, if any.
 
     Ends within the job's timeout, plus a few seconds to clean up. Where a launcher has started the ranks,
     every one returns the same; the one whose `rank` is 0 speaks. `seats` are those of the plan: launched
@@ -49,15 +53,24 @@ def run(job: DispatchJob, seats: Sequence[Seat] = ()) -> Found:
     check_torch("validate")
     job = with_device(job)
     if job.virtual:
+        if cluster is not None:
+            raise BadInput("--virtual sends nothing over links, emulated ones neither: leave one of them out")
         return _run_virtual(job)
-    launched = is_launched()
+    launched = is_launched() and cluster is None
     world = launched_world("validate") if launched else job.gpus
     if world != job.gpus:
         started = f"the plan is for {job.gpus} GPUs and {world} ranks were started"
         raise BadInput(f"{started}; start one process for each GPU of the plan")
-    asked = task(job, seats if launched else ())
-    rank, texts = run_over_ranks(asked, "validate", lambda folder: save(job, folder / JOB_FILE), __name__)
-    return _found(job, rank, texts, () if launched else _notes(job))
+    shaped = cluster.topology if cluster else None
+
+    def save_all(folder: Path) -> None:
+        save(job, folder / JOB_FILE)
+        if shaped is not None:
+            write_json(folder / CLUSTER_FILE, shaped.to_dict())
+
+    asked = task(job, seats if launched else (), shaped)
+    rank, texts = run_over_ranks(asked, "validate", save_all, __name__, cluster)
+    return _found(job, rank, texts, () if launched or cluster else _notes(job))
 
 
 def _run_virtual(job: DispatchJob) -> Found:
@@ -77,12 +90,17 @@ def _found(job: DispatchJob, rank: int, texts: Sequence[str], notes: tuple[str, 
     return Found(job, _seen(found), hosts, rank, (*notes, *found[0]["notes"]), tuple(found[0]["remarks"]))
 
 
-def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
-    """What each rank does: its host, what it saw and what is to be noted, as JSON."""
+def task(job: DispatchJob, seats: Sequence[Seat] = (), shaped: Topology | None = None) -> Task:
+    """What each rank does: its host, what it saw and what is to be noted, as JSON.
+
+    Seats, and the links of an emulated cluster (`shaped`), are checked before anything is timed.
+    """
 
     def work_of(wire: "Wire") -> str:
         from probes.dispatch.rank import work
 
+        if shaped is not None:
+            check_links(wire, shaped)
         seated = ask_seats(wire, seats, seen_here(wire.device)) if seats else ()
         seen, remarks = work(job, wire)
         told = {"seen": [asdict(entry) for entry in seen], "notes": seated, "remarks": remarks}
@@ -93,7 +111,9 @@ def task(job: DispatchJob, seats: Sequence[Seat] = ()) -> Task:
 
 def task_in(folder: Path) -> Task:
     """The task of a rank that `probes.ranks.start` has started."""
-    return task(load(folder / JOB_FILE))
+    cluster = folder / CLUSTER_FILE
+    shaped = topology_from_dict(read_json(cluster), CLUSTER_FILE) if cluster.is_file() else None
+    return task(load(folder / JOB_FILE), shaped=shaped)
 
 
 def _seen(found: Iterable[dict[str, Any]]) -> list[Seen]:

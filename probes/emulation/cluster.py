@@ -35,6 +35,7 @@ class Emulation:
 
     topology: Topology
     enter: tuple[str, ...]  # the words before a command that runs in the cluster
+    scale: float = 1.0  # by which the rates were divided
 
     @property
     def ranks(self) -> int:

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from probes.dispatch.timed import EXCHANGES
+from probes.dispatch.verdict import LawError, judge_speed
 from probes.skew.measured import Measured
+from probes.skew.shapes import shape
 
 Floats = npt.NDArray[np.float64]
+LAW = dict.fromkeys(EXCHANGES, LawError(0.10, "what this benchmark aims at"))
 APART = 0.10  # pairs that were measured nearer to each other have no winner
 
 
@@ -152,11 +155,34 @@ def by_load(one: Whole) -> Hashable:
     return one.shape, one.transport, one.side
 
 
+@dataclass(frozen=True)
+class Waits:
+    """Phases of settings, and of how many the resource predicted is the one that the times show.
+
+    `untold`: the times are too far from what any resource says.
+    """
+
+    phases: int
+    right: int
+    untold: int
+
+
+def waits(found: Iterable[Measured]) -> Waits:
+    """By the verdict of `moeplan validate`."""
+    agree = [
+        layer.wait.agrees
+        for one in found
+        for layer in judge_speed(one.timed, shape(one.shape), LAW).layers
+        if layer.wait is not None
+    ]
+    return Waits(len(agree), agree.count(True), agree.count(None))
+
+
 def correlations(wholes: Sequence[Whole]) -> Mapping[str, float]:
     """By shape, over all settings, placements and transports of it."""
     found = {}
-    for shape in dict.fromkeys(one.shape for one in wholes):
-        here = [one for one in wholes if one.shape == shape]
+    for name in dict.fromkeys(one.shape for one in wholes):
+        here = [one for one in wholes if one.shape == name]
         predicted_N = np.array([one.modelled for one in here])
-        found[shape] = rank_correlation(predicted_N, np.array([one.measured for one in here]))
+        found[name] = rank_correlation(predicted_N, np.array([one.measured for one in here]))
     return found

@@ -1,10 +1,14 @@
 """The figures of the benchmark of skew, on cells whose figures are known by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.dispatch.seen import PHASES
+from probes.dispatch.timed import EXCHANGES
 from probes.skew.judge import (
     Whole,
     by_placement,
@@ -12,8 +16,11 @@ from probes.skew.judge import (
     correlations,
     errors,
     rank_correlation,
+    waits,
     winners,
 )
+from probes.skew.measured import Measured
+from tests.probes.skew.test_measured import RESOURCES, timed
 
 
 def whole(transport: str, side: str, modelled: float, measured: float, setting: str = "even") -> Whole:
@@ -77,3 +84,32 @@ def test_correlation_is_within_a_shape() -> None:
         Whole("b", "slot", "hot", "plan", 4.0, 2.0),
     ]
     assert correlations(cells) == pytest.approx({"a": 1.0, "b": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("took", "expected"),
+    [
+        ([1.2, 0.6, 0.6, 0.6], (2, 2, 0)),  # rank 0, whose NIC is the busiest, is the last one
+        ([0.6, 0.6, 1.18, 0.6], (2, 0, 0)),  # rank 2 is, and nothing of it goes over that NIC
+        ([9.0, 9.0, 9.0, 9.0], (2, 0, 2)),  # nothing takes so long
+    ],
+)
+def test_a_resource_is_right_where_the_times_show_it(
+    took: list[float], expected: tuple[int, int, int]
+) -> None:
+    """The NIC of rank 0 is the busiest by bytes; what the ranks took says whether it was waited for."""
+    one, second = timed(), RESOURCES.index("node1/nic0/in")
+    to_0_and_2_GG = np.array([[0.0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
+    seconds_R = one.expected.drawn_R["dispatch"].copy()
+    seconds_R[second] = 1.15
+    shown = replace(
+        one,
+        seconds_GN={phase: np.tile(np.array(took)[:, None], 3) for phase in PHASES},
+        expected=replace(
+            one.expected,
+            bytes_GG=dict.fromkeys(EXCHANGES, to_0_and_2_GG),
+            drawn_R=dict.fromkeys(EXCHANGES, seconds_R),
+        ),
+    )
+    found = waits([Measured("2x2", "slot", ("even",), (shown,), "", "", "")])
+    assert (found.phases, found.right, found.untold) == expected

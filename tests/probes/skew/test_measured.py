@@ -10,23 +10,28 @@ from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import EXCHANGES, Expected, Timed
 from probes.skew.judge import cells_of
 from probes.skew.measured import Measured, read_measured, write_measured
+from probes.skew.shapes import shape
+
+TOPOLOGY = shape("2x2")
+RESOURCES = [one.name for one in TOPOLOGY.resources]
 
 
-def timed(row: int = 0) -> Timed:
-    """Two ranks, three repeats."""
+def timed(row: int = 0, busiest: str = "node0/nic0/in") -> Timed:
+    """Four ranks, three repeats, one resource that is waited for; rank 1 is the slowest."""
+    seconds_R = np.array([1.25 if name == busiest else 0.5 for name in RESOURCES])
     return Timed(
         "plan",
         row,
         row,
-        {phase: np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]) for phase in PHASES},
+        {phase: np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0], [0.5] * 3, [0.5] * 3]) for phase in PHASES},
         Expected(
             modelled=dict.fromkeys(PHASES, 1.5),
             drawn=dict.fromkeys(PHASES, 1.25),
-            drawn_R={phase: np.array([0.5, 1.25]) for phase in EXCHANGES},
+            drawn_R=dict.fromkeys(EXCHANGES, seconds_R),
             start=dict.fromkeys(EXCHANGES, 0.0),
-            bytes_GG={phase: np.array([[0.0, 8.0], [9.0, 0.0]]) for phase in EXCHANGES},
-            bytes_per_s_R={phase: np.array([8.0, 9.0]) for phase in EXCHANGES},
-            compute_G=np.array([1.0, 2.0]),
+            bytes_GG={phase: np.arange(16.0).reshape(4, 4) for phase in EXCHANGES},
+            bytes_per_s_R=dict.fromkeys(EXCHANGES, np.ones(len(RESOURCES))),
+            compute_G=np.array([1.0, 2.0, 1.0, 1.0]),
         ),
     )
 
@@ -38,7 +43,7 @@ def test_results_come_back_from_their_file(tmp_path: Path) -> None:
     read = read_measured(tmp_path / "deep" / "one.json")
     assert cells_of([read]) == cells_of([found])
     assert read.settings == found.settings
-    assert read.timed[1].expected.bytes_GG["combine"].tolist() == [[0.0, 8.0], [9.0, 0.0]]
+    assert read.timed[1].expected.bytes_GG["combine"].tolist() == np.arange(16.0).reshape(4, 4).tolist()
     assert [cell.measured for cell in cells_of([read])] == [2.0] * 4
 
 

@@ -15,7 +15,7 @@ def measured(transport: str, modelled: float, took: float) -> Measured:
     """One load under one placement."""
     one = timed()
     expected = replace(one.expected, modelled=dict.fromkeys(PHASES, modelled))
-    seconds_GN = {phase: np.full((2, 3), took) for phase in PHASES}
+    seconds_GN = {phase: np.full((4, 3), took) for phase in PHASES}
     return Measured(
         "2x2",
         transport,
