@@ -16,6 +16,7 @@ FLAGS = {
     "--map": ("map", "plan"),
     "--from": ("plan", "map"),
     "--measured": ("text", "measurement"),
+    "--replay": ("load",),
 }
 COMMANDS = {
     "evaluate": ("plan",),

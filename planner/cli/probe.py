@@ -48,7 +48,7 @@ measure_options = options(
         "timeout_seconds",
         type=float,
         default=600.0,
-        help="Seconds after which a measurement is ended.",
+        help="Seconds that the whole measurement may take.",
     ),
 )
 look_options = options(

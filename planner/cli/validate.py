@@ -56,11 +56,7 @@ from planner.cli.options import (
 @option("--cuda-graph", is_flag=True, help="On GPUs: replay each phase as a CUDA graph, where it can be.")
 @hosts_option("Where launched: hosts in the plan's node order. [default: the topology's own names]")
 @option(
-    "--timeout",
-    "timeout_seconds",
-    type=float,
-    default=120.0,
-    help="Seconds after which a silent rank ends the run.",
+    "--timeout", "timeout_seconds", type=float, default=120.0, help="Seconds that the whole run may take."
 )
 @option(
     "--against",
@@ -90,6 +86,7 @@ def validate(
 ) -> None:
     """Run the plan's own dispatch, expert compute and combine, one process per rank; exit 0 only if every
     check holds and, where speed is judged, prediction and promised gain hold too.
+    `moeplan traffic` has nccl-tests and UCC send the plan's traffic instead.
 
     Example: moeplan validate plan.json
 
@@ -104,25 +101,27 @@ def validate(
     from probes.dispatch.run import RunFailed
     from probes.dispatch.validation import Contender, Settings, contender_against
     from probes.dispatch.validation import validate as run_plan
+    from probes.ranks.early import taking_part
     from probes.ranks.launch import adopt
 
     adopt(os.environ)
-    problem, placement, value = read_plan(plan_file)
-    default = default_placement(value.get("engine"), problem)
-    plan = Contender(problem, placement)
-    contenders = {"plan": plan, "default": Contender(problem, default)}
-    for file in against_files:
-        if str(file) in contenders:
-            raise BadInput(
-                f"--against {file}: named twice, or like a side of every run; give another file name"
-            )
-        other, its_placement, _ = read_plan(file)
-        contenders[str(file)] = contender_against(plan, Contender(other, its_placement), str(file))
-    flags["hosts"] = hosts_of(problem.topology, flags["hosts"])
-    settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
     try:
-        with emulated_cluster(emulate, problem.topology) as cluster:
-            outcome = run_plan(contenders, settings, cluster)
+        with taking_part():
+            problem, placement, value = read_plan(plan_file)
+            default = default_placement(value.get("engine"), problem)
+            plan = Contender(problem, placement)
+            contenders = {"plan": plan, "default": Contender(problem, default)}
+            for file in against_files:
+                if str(file) in contenders:
+                    raise BadInput(
+                        f"--against {file}: named twice, or like a side of every run; give another file name"
+                    )
+                other, its_placement, _ = read_plan(file)
+                contenders[str(file)] = contender_against(plan, Contender(other, its_placement), str(file))
+            flags["hosts"] = hosts_of(problem.topology, flags["hosts"])
+            settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
+            with emulated_cluster(emulate, problem.topology) as cluster:
+                outcome = run_plan(contenders, settings, cluster)
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
     if outcome.report.rank == 0:  # the other ranks of a launched group leave the word to it

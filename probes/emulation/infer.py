@@ -20,14 +20,15 @@ from probes.measure.measured_node import measured_node
 
 Floats = npt.NDArray[np.float64]
 FULL = 0.95  # of the slowest link's seconds: what is loaded so far is a bottleneck too
-SIMPLER = 0.02  # mean error by which more switches have to explain better
+NOISE = 0.85  # of the most that a link ever carried, which may be an outlier: still its rate
+SIMPLER = 0.1  # by which the worst pattern has to be predicted better for switches to be believed
 OVERSUBSCRIBED = 1.05  # less is noise
 _BACK = {"out": "in", "in": "out", "up": "down", "down": "up"}
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """The measured cluster, and how far patterns are from what it predicts of them, in the mean.
+    """The measured cluster, and how far patterns are from what it predicts of them, at most.
 
     Of those patterns that show switches, where there are such.
     """
@@ -95,7 +96,7 @@ def _rates_R(topology: Topology, bytes_PGG: Sequence[Floats], seconds_P: Floats)
     carried_PR = load_PR / seconds_P[:, None]
     most_R = carried_PR.max(axis=0)
     share_PR = np.divide(carried_PR, most_R, out=np.zeros_like(carried_PR), where=most_R > 0)
-    full_PR = (share_PR >= FULL * share_PR.max(axis=1, keepdims=True)) & (share_PR >= FULL)
+    full_PR = (share_PR >= FULL * share_PR.max(axis=1, keepdims=True)) & (share_PR >= NOISE)
     rates = [
         float(np.median(carried_PR[full_PR[:, at], at])) if full_PR[:, at].any() else float(most)
         for at, most in enumerate(most_R.tolist())
@@ -121,4 +122,4 @@ def _both_ways(topology: Topology, rate_R: Floats) -> dict[str, float]:
 
 def _error(topology: Topology, bytes_PGG: Sequence[Floats], seconds_P: Floats) -> float:
     predicted = [(topology.resource_bytes(one) / topology.capacity_R).max() for one in bytes_PGG]
-    return float(np.abs(np.array(predicted) / seconds_P - 1).mean())
+    return float(np.abs(np.array(predicted) / seconds_P - 1).max())

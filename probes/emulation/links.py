@@ -19,7 +19,7 @@ _PIECE_BYTES = 2 * (_MTU + 14)  # what the kernel hands over at once: small, so 
 _BURST_BYTES = 4_000  # what an idle link may send ahead; a piece may be larger, its excess is paid back
 _PROMPT_SECONDS = 0.001  # and what it may catch up when the machine was busy elsewhere
 _QUEUE_PACKETS = 20_000  # never full: windows end before, and a lost packet costs TCP 0.2 s
-_WINDOW_BYTES = 131_072  # that a connection has under way, and other traffic waits for in a pipe
+_WINDOW_BYTES = 262_144  # under way on a connection: more is waited for in a pipe, less stalls when busy
 _CONGESTION = "reno"  # in every kernel; bbr leaves a tenth of a link unused that is busy both ways
 
 

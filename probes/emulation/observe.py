@@ -16,8 +16,10 @@ from probes.measure.fit import GOOD_ERROR, Fit, fit
 if TYPE_CHECKING:  # torch comes with it
     from probes.ranks.wire import Wire
 
-FIRST_BYTES, LONG_SECONDS = 16_384, 0.15  # of a pair, and of the last exchange of a pattern
-SIZES, ATTEMPTS, MOST_DOUBLINGS = 3, 3, 24
+FIRST_BYTES, LONG_SECONDS = 16_384, 0.12  # of a pair, and of the last exchange of a pattern
+SIZES, MOST_DOUBLINGS = 3, 24
+FEWEST_ATTEMPTS, MOST_ATTEMPTS, STRAIGHT = 2, 5, GOOD_ERROR / 2
+MOST_START = 0.05  # of the longest exchange that may be start-up: a bent line would make the link too fast
 
 
 @dataclass(frozen=True)
@@ -34,29 +36,35 @@ def observe(wire: "Wire", patterns: Mapping[str, npt.NDArray[np.float64]]) -> tu
     observations = []
     for name, bytes_GG in patterns.items():
         wire.status.enter(f"traffic of {name}")
-        line = _line(wire, name, bytes_GG)
-        observations.append(Observation(name, 1 / line.bytes_per_s, line.error))
+        observations.append(_observed(wire, name, bytes_GG))
     return tuple(observations)
 
 
-def _line(wire: "Wire", name: str, bytes_GG: npt.NDArray[np.float64]) -> Fit:
-    """The straightest of a few attempts: a busy machine bends one, a link's rate stays."""
+def _observed(wire: "Wire", name: str, bytes_GG: npt.NDArray[np.float64]) -> Observation:
+    """The quickest of a few attempts at each size: a busy machine makes links slow, and never fast."""
     from probes.emulation.timing import exchange_seconds
 
-    lines: list[Fit] = []
-    size, attempts = FIRST_BYTES, 0
+    size = FIRST_BYTES
     for _ in range(MOST_DOUBLINGS):
         if exchange_seconds(wire, bytes_GG * size) > LONG_SECONDS:
             break
         size *= 2
-    sizes = [size / 2**step for step in reversed(range(SIZES))]
-    while attempts < ATTEMPTS and not any(line.error <= GOOD_ERROR / 2 for line in lines):
-        attempts += 1
-        seconds = [exchange_seconds(wire, bytes_GG * one) for one in sizes]
-        try:
-            lines.append(fit(sizes, seconds, name))
-        except BadInput:  # larger messages did not take longer: the machine was elsewhere
-            continue
-    if not lines:
-        raise BadInput(f"{name}: no rate follows from {attempts} attempts; measure on a quiet machine")
-    return min(lines, key=lambda line: line.error)
+    size_S = np.array([size / 2**step for step in reversed(range(SIZES))])
+    least_S, line = np.full(SIZES, np.inf), None
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        seconds_S = [exchange_seconds(wire, bytes_GG * one) for one in size_S.tolist()]
+        least_S = np.minimum(least_S, seconds_S)
+        line = _line(size_S, least_S, name)
+        if line is not None and line.error <= STRAIGHT and attempt >= FEWEST_ATTEMPTS:
+            break
+    if line is None:
+        raise BadInput(f"{name}: larger messages do not take longer; measure on a quiet machine")
+    whole = float(least_S[-1] / size_S[-1])
+    return Observation(name, max(1 / line.bytes_per_s, (1 - MOST_START) * whole), line.error)
+
+
+def _line(size_S: npt.NDArray[np.float64], seconds_S: npt.NDArray[np.float64], name: str) -> Fit | None:
+    try:
+        return fit(size_S.tolist(), seconds_S.tolist(), name)
+    except BadInput:  # larger messages did not take longer: the machine was elsewhere
+        return None

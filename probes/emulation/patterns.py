@@ -19,7 +19,7 @@ def patterns(topology: Topology) -> dict[str, Floats]:
     """By name; of each a byte between every pair that takes part.
 
     Each link is loaded by all who use it, by those who use nothing else if they can, and for one other host;
-    then hosts exchange in blocks that grow: where the last of them is slower, a switch lies between.
+    then hosts exchange within blocks and rails, and across: where one is slower, a switch lies between.
     """
     found = _blocks(topology)
     for resource, pairs in pairs_by_resource(topology).items():
@@ -37,10 +37,14 @@ def patterns(topology: Topology) -> dict[str, Floats]:
 
 def _blocks(topology: Topology) -> dict[str, list[Pair]]:
     found: dict[str, list[Pair]] = {}
+    everyone = set(_between_hosts(topology, topology.node_count))
     for size in divisors(topology.node_count)[1:]:
-        within = list(_between_hosts(topology, size))
-        alike = [(i, j) for i, j in within if topology.index_G[i] == topology.index_G[j]]
-        found |= {f"blocks of {size} hosts": within, f"rails of {size} hosts": alike}
+        within = set(_between_hosts(topology, size))
+        alike = {(i, j) for i, j in within if topology.index_G[i] == topology.index_G[j]}
+        found[f"blocks of {size} hosts"] = sorted(within)
+        found[f"blocks of {size} hosts, across them"] = sorted(everyone - within)
+        found[f"rails of {size} hosts"] = sorted(alike)
+        found[f"rails of {size} hosts, across them"] = sorted(within - alike)
     return found
 
 

@@ -61,7 +61,7 @@ def _machine(topology: Topology, error: float, checked: str) -> Imported:
         unknown=(),
         warnings=(
             f"the cluster is emulated: {checked}",
-            f"with the measured rates, all-to-alls between hosts are predicted {error:.1%} off in the mean",
+            f"with the measured rates, all-to-alls between hosts are predicted at most {error:.1%} off",
             "the figures of its GPUs are the given ones: memory and FLOPs were not measured",
         ),
         topology=topology,
