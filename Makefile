@@ -19,7 +19,7 @@ PROCESSES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTS = $(BIN)/python -m pytest --quiet --numprocesses $(PROCESSES) --maxprocesses 9 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check ray engines bench docs format clean
+.PHONY: help demo test check ray engines bench skew docs format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -69,6 +69,9 @@ bench: $(READY) ## every study, beside the balancers of vLLM and SGLang (fetches
 	@ls .cache/vllm-0.33.0-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache vllm==0.33.0
 	@ls .cache/sglang-0.5.23-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .cache sglang==0.5.23
 	$(MOEPLAN) bench --peer .cache/vllm-0.33.0-*.whl --peer .cache/sglang-0.5.23-*.whl
+
+skew: $(READY) ## all-to-alls under skew in emulated clusters, 15 minutes on an idle machine; writes docs/skew.md
+	$(BIN)/python docs/make_skew.py
 
 docs: $(READY) ## write what is generated: docs/cli.md, docs/structure.md, docs/rooms.svg, what docs/how-to shows
 	$(BIN)/python docs/make_cli_page.py

@@ -5,8 +5,8 @@ CSVs; beside them what another chip's constants, those of the H100, make of the 
 """
 
 from planner.bench.fits import Refit, read_tables, refit
-from planner.bench.fits.relative import mean_error
 from planner.bench.frame import Peers, Table
+from planner.fitting import mean_error
 from planner.solvers import Progress
 
 TITLE = "Constants: mean relative error by chip, in sample, held out, and with the H100's constants"

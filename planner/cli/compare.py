@@ -6,7 +6,15 @@ from typing import Any
 import click
 
 from planner.cli.console import say
-from planner.cli.options import FILE, json_option, load_option, map_option, option, ranks_option
+from planner.cli.options import (
+    FILE,
+    calibration_option,
+    json_option,
+    load_option,
+    map_option,
+    option,
+    ranks_option,
+)
 
 
 @click.command()
@@ -18,6 +26,7 @@ from planner.cli.options import FILE, json_option, load_option, map_option, opti
     metavar="NAME[:NODES[xGPUS]]|FILE",
     help="Twice or more: the plan on these machines. Once: the machine of all sides.",
 )
+@calibration_option
 @option("--engine", "engines", multiple=True, help="Twice or more: the plan under these. Once: of all sides.")
 @option("--model", "model_name", help="Model of maps that come without a plan.")
 @load_option("Load to judge all sides on; the first plan's held-out load where it is not given.")

@@ -10,6 +10,7 @@ from planner.base import BadInput
 from planner.cli.console import say
 from planner.cli.options import (
     FILE,
+    calibration_option,
     details_option,
     json_option,
     load_option,
@@ -28,6 +29,7 @@ Answer = tuple[Any, dict[str, Any]]  # what is shown to people, and to machines
 @map_option
 @ranks_option
 @machine_option("Machine to judge it on; the plan's own where it is not given.")
+@calibration_option
 @option("--engine", help="Judge under this engine's replica rule and transport.")
 @option("--all-engines", is_flag=True, help="Judge the same placement under every engine's, one row each.")
 @option(
@@ -72,6 +74,7 @@ def _best_split(
         "--engine": others["engine"],
         "--all-engines": others["all_engines"],
         "--topology": others["topology_text"],
+        "--calibration": others["calibrations"] or None,
         "--gpu-speed": others["gpu_speed"],
         "--phase": others["phase"],
         "--tokens-per-rank": others["tokens_per_rank"],

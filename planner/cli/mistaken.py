@@ -16,6 +16,7 @@ FLAGS = {
     "--map": ("map", "plan"),
     "--from": ("plan", "map"),
     "--measured": ("text", "measurement"),
+    "--calibration": ("calibration",),
     "--replay": ("load",),
 }
 COMMANDS = {
@@ -26,7 +27,7 @@ COMMANDS = {
     "compare": ("plan", "map"),
     "check": ("plan", "map", "emission"),
     "convert": ("plan", "map"),
-    "import": ("text", "measurement", "probe"),
+    "import": ("text", "measurement", "probe", "topology", "calibration"),
     "probe": ("probe",),
     "load show": ("load",),
     "model show": ("model",),
@@ -44,6 +45,7 @@ ARTICLES = {
     "text": "what a tool printed about a machine",
     "measurement": "a measurement",
     "probe": "a probe's record",
+    "calibration": "a calibration",
 }
 
 

@@ -60,6 +60,16 @@ def _split(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
+calibration_option = option(
+    "--calibration",
+    "calibrations",
+    multiple=True,
+    type=FILE,
+    help="What `validate --calibrate` wrote: its start-up and efficiency take the place of the GPU's. "
+    "Repeatable, one for each transport.",
+)
+
+
 def kv_floor_option(help_text: str) -> Decorator:
     return option("--kv-floor", default="0 B", metavar="SIZE", help=help_text)
 

@@ -8,6 +8,7 @@ import click
 from planner.cli.console import progress_bar, say
 from planner.cli.options import (
     asked_machine_option,
+    calibration_option,
     count_or,
     ep_option,
     held_out_option,
@@ -65,6 +66,7 @@ online_options = options(
 @click.command()
 @model_option
 @asked_machine_option
+@calibration_option
 @load_option("Measured load, several windows of it; the first are fitted, the last judge. Repeatable.")
 @map_option
 @ranks_option

@@ -70,12 +70,14 @@ look_options = options(
 
 
 @click.command("import")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.argument("files", metavar="[preset:NAME[:NODES]] FILE...", nargs=-1, required=True, type=FILE)
 @hint_options
 @json_option
 def import_command(files: tuple[Path, ...], as_json: bool, output: Path | None, **hints: Any) -> None:
     """Make a topology of what you already have: `nvidia-smi topo -m`, NCCL XML, nccl-tests, ibnetdiscover,
-    Slurm, ...
+    Slurm, ... Beside a preset or a topology file: put a measurement, or a calibration, onto that machine.
+
+    Example: moeplan import preset:hgx-h100:2 alltoall.log -o cluster.json
 
     Example: moeplan import topo.txt ibstat.txt --gpu H100-SXM --nodes 4 -o cluster.json
     """

@@ -10,6 +10,7 @@ from planner.cli.effort import effort_options, worker_options
 from planner.cli.options import (
     FILE,
     asked_machine_option,
+    calibration_option,
     count_or,
     details_option,
     ep_option,
@@ -34,6 +35,7 @@ question_options = options(
         help="Catalogue name (moeplan model list) or a Hugging Face config.json.",
     ),
     asked_machine_option,
+    calibration_option,
     load_option("Measured load: CSV, JSON, YAML, npz, or what an engine dumped. Repeatable."),
     map_option,
     ranks_option,

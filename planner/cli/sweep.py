@@ -10,6 +10,7 @@ from planner.base import BadInput
 from planner.cli.console import No, Refused, progress_bar, say
 from planner.cli.options import (
     FILE,
+    calibration_option,
     held_out_option,
     json_option,
     kv_floor_option,
@@ -70,6 +71,7 @@ worker_options = options(
 @click.command()
 @model_option
 @layout_options
+@calibration_option
 @measured_load_option
 @map_option
 @ranks_option

@@ -78,6 +78,11 @@ def _with_schema(path: Path, value: dict[str, Any]) -> WhatItIs | None:
             "a measurement",
             f"moeplan import {path} takes it beside other files",
         ),
+        "moeplan/calibration/1": (
+            "calibration",
+            "a calibration",
+            f"solve --calibration {path} takes it, and moeplan import beside the machine's file",
+        ),
     }
     found = uses.get(str(value.get("schema")))
     return WhatItIs(*found) if found else None

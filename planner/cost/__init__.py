@@ -21,6 +21,7 @@ from planner.cost.over_windows import (
 )
 from planner.cost.perfect import perfect_balance
 from planner.cost.phase import efficiency_R
+from planner.cost.pipeline import pipelined_seconds
 from planner.cost.priced import Cost, StepParts
 from planner.cost.redundancy_curve import PATIENCE, TOLERANCE, WORTH, CurvePoint, chosen, levelled_off
 from planner.cost.refill import EMPTY, refilled
@@ -102,6 +103,7 @@ __all__ = [
     "moe_seconds",
     "objective_seconds_L",
     "perfect_balance",
+    "pipelined_seconds",
     "pose_case",
     "refilled",
     "remote_places_L",

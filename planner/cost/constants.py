@@ -1,7 +1,8 @@
 """Constants of the cost model for the GPUs at hand, each with where it came from and how far off it is.
 
 The figures are data (planner/data/constants.yaml, by chip). A measurement of the cluster's links replaces
-their shares of line rates; until then plans call them what they are.
+their shares of line rates; until then plans call them what they are. Where the machine has a calibration for
+the transport, its figures stand in place of the chip's (planner/cost/calibrated.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 
+from planner.cost.calibrated import calibrated_compute, calibrated_phase, extent_of
 from planner.cost.figures import Figures, compute_figures, phase_figures
 from planner.problem import Problem
 from planner.topology import chip_of
@@ -31,6 +33,7 @@ class PhaseConstants:
     source: str
     error: str  # of this chip, or that none is known
     held_out: float | None = None  # mean error on what was left out of the fit; None: not judged here
+    calibrated: tuple[tuple[str, float], ...] = ()  # tier and share, of whatever rate the machine has
 
     def start_seconds(self, ranks: int, slots_per_gpu: int) -> float:
         """Time before the first byte counts; a single rank sends nothing."""
@@ -42,7 +45,12 @@ class PhaseConstants:
 
     def efficiency(self, tier: str) -> float:
         """Share of a tier's line rate that messages reach."""
-        return {"nvlink": self.nvlink_efficiency, "pcie": 0.8, "host": 0.8}.get(tier, self.nic_efficiency)
+        shares = {"nvlink": self.nvlink_efficiency, "pcie": 0.8, "host": 0.8, **dict(self.calibrated)}
+        return shares.get(tier, self.nic_efficiency)
+
+    def reached(self, tier: str, *, measured: bool) -> float:
+        """Share of a tier's rate that messages reach: all of a measured one, unless runs said otherwise."""
+        return 1.0 if measured and tier not in dict(self.calibrated) else self.efficiency(tier)
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,17 @@ def constants_of(problem: Problem) -> Constants:
     chips = tuple(chip_of(model.name) or model.name for model in topology.models)
     several = topology.domain_count > 1
     dtype, width = problem.model.weight_dtype, problem.model.dispatch_width
-    return _constants(chips, workload.transport, dtype, width, problem.gpus, several=several)
+    found = _constants(chips, workload.transport, dtype, width, problem.gpus, several=several)
+    if topology.calibration is None:
+        return found
+    known, transport = topology.calibration, workload.transport
+    dispatch, combine = (
+        calibrated_phase(of, known, transport, phase, extent_of(problem, phase))
+        for of, phase in ((found.dispatch, "dispatch"), (found.combine, "combine"))
+    )
+    worked = extent_of(problem, "compute")
+    compute_M = tuple(calibrated_compute(of, known, transport, worked) for of in found.compute_M)
+    return Constants(dispatch, combine, compute_M)
 
 
 @lru_cache(maxsize=256)

@@ -29,7 +29,10 @@ class Phase:
 
 
 def efficiency_R(problem: Problem, constants: PhaseConstants) -> Floats:
-    """What messages reach of each rate: all of a measured one, a share of a line rate."""
+    """What messages reach of each rate: all of a measured one, a share of a line rate; of both what a
+    calibration says.
+    """
     resources = problem.topology.resources
-    reached = {tier: constants.efficiency(tier) for tier in {resource.tier for resource in resources}}
-    return np.array([1.0 if one.rate.evidence.kind == "measured" else reached[one.tier] for one in resources])
+    kinds = {(one.tier, one.rate.evidence.kind == "measured") for one in resources}
+    reached = {(tier, measured): constants.reached(tier, measured=measured) for tier, measured in kinds}
+    return np.array([reached[one.tier, one.rate.evidence.kind == "measured"] for one in resources])

@@ -20,7 +20,7 @@ from planner.cost.hops import allgather
 from planner.cost.phase import Phase
 from planner.cost.priced import Cost
 from planner.cost.routing import Floats, Routing
-from planner.cost.traffic import message_bytes, units
+from planner.cost.traffic import bytes_of_messages, units
 from planner.load import LoadProfile
 from planner.model import ModelSpec
 from planner.problem import Problem
@@ -39,7 +39,9 @@ def sliced_cost(problem: Problem, load: LoadProfile | None = None) -> Cost:
         Phase(sliced, of, size).seconds(sent_R)
         for of, size, sent_R in zip(
             (constants.dispatch, constants.combine),
-            message_bytes(sliced),
+            bytes_of_messages(
+                gathered, sliced.model.dispatch_width, 0
+            ),  # vectors alone: who holds all experts routes by itself
             problem.topology.there_and_back(over_GG + inside_GG),
             strict=True,
         )

@@ -47,7 +47,8 @@ def message_bytes(problem: Problem) -> tuple[float, float]:
 def bytes_of_messages(workload: Workload, width: int, top_k: int) -> tuple[float, float]:
     """The same for vectors of `width` elements.
 
-    Sources: DeepEP's low-latency and normal kernels (headers, scales, top-k ids and weights).
+    Sources: DeepEP's low-latency and normal kernels (headers, scales, top-k ids and weights), and what vLLM's
+    AgRsAll2AllManager gathers.
     """
     dispatch = width * BYTES_PER_ELEMENT[workload.dispatch_dtype]
     combine = width * BYTES_PER_ELEMENT[workload.combine_dtype]

@@ -7,7 +7,13 @@ from planner.base import BadInput
 from planner.cost import BestSplit, Cost, best_split, cost
 from planner.engines import Engine, default_placement, engine_names, find_engine
 from planner.plan import SavedPlan, held_out_load, read_plan
-from planner.planning.lookup import TOKENS_PER_RANK, find_load, find_topology, usual_transport
+from planner.planning.lookup import (
+    TOKENS_PER_RANK,
+    calibration_notes,
+    find_load,
+    find_topology,
+    usual_transport,
+)
 from planner.problem import Problem
 from planner.topology import read_speeds
 
@@ -34,6 +40,7 @@ class Anew:
     gpu_speed: str | None = None
     phase: str | None = None
     tokens_per_rank: int | None = None
+    calibrations: tuple[Path, ...] = ()  # put on the topology, beside what it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +74,17 @@ def asked_anew(saved: SavedPlan, where: str, anew: Anew) -> tuple[Problem, tuple
     """The plan's question with what is given in the place of its own; and notes on the load."""
     problem, engine = saved.problem, anew.engine
     notes: tuple[str, ...] = ()
-    if anew.topology:
-        problem = replace(problem, topology=find_topology(anew.topology, problem.gpus)[0])
+    if anew.topology or anew.calibrations:
+        asked = anew.topology or problem.topology
+        topology, _ = find_topology(asked, problem.gpus, anew.calibrations)
+        problem = replace(problem, topology=topology)
+    notes += calibration_notes(problem.topology)
     if anew.gpu_speed is not None:
         speeds = read_speeds(anew.gpu_speed, problem.gpus)
         problem = replace(problem, topology=problem.topology.with_speeds(speeds))
     if anew.load_files or anew.map_file:
         load = find_load(anew.load_files, problem.model, anew.map_file, anew.ranks)
-        problem, notes = replace(problem, load=load), load.notes
+        problem, notes = replace(problem, load=load), (*notes, *load.notes)
     if anew.phase not in (None, problem.workload.phase):
         problem = _in_phase(str(anew.phase), problem)
         engine = engine or saved.value.get("engine")

@@ -9,15 +9,20 @@ from planner.maps import read_slot_map
 from planner.model import ModelSpec
 from planner.planning.request import PlanRequest
 from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
-from planner.topology import Topology, kept_comparisons, read_topology
+from planner.topology import Topology, calibrated, kept_comparisons, read_calibration, read_topology
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
 
 
-def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[Topology, tuple[str, ...]]:
-    """The topology asked for, cut to the EP size where one is given, and notes on what was assumed."""
+def find_topology(
+    text: str | Topology | None, ep: int | None = None, calibrations: tuple[Path, ...] = ()
+) -> tuple[Topology, tuple[str, ...]]:
+    """The topology asked for with these calibrations, cut to the EP size where one is given, and notes on
+    what was assumed.
+    """
     topology = text if isinstance(text, Topology) else read_topology(text or DEFAULT_TOPOLOGY)
+    topology = with_calibrations(topology, calibrations)
     notes: tuple[str, ...] = ()
     if not text:
         assumed = f"the preset {DEFAULT_TOPOLOGY} was assumed, one node of {topology.gpu_count} GPUs"
@@ -27,6 +32,7 @@ def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[T
         for one in kept_comparisons(topology)
         if one.departs
     )
+    notes += calibration_notes(topology)
     if ep is None or ep == topology.gpu_count:
         return topology, notes
     first, sizes = len(topology.nodes[0].gpus), topology.ep_sizes()
@@ -40,6 +46,23 @@ def find_topology(text: str | Topology | None, ep: int | None = None) -> tuple[T
             f"or up to {first} GPUs of its first node"
         )
     return topology.select(whole.index(ep) + 1), notes
+
+
+def with_calibrations(topology: Topology, files: tuple[Path, ...]) -> Topology:
+    """BadInput where one is damaged, or was not taken on such links."""
+    for path in files:
+        topology = calibrated(topology, read_calibration(path), f"--calibration {path}")
+    return topology
+
+
+def calibration_notes(topology: Topology) -> tuple[str, ...]:
+    """That the seconds are those of runs on this machine, over which backend."""
+    if topology.calibration is None:
+        return ()
+    over = topology.calibration.backend
+    runs = ", ".join(dict.fromkeys(f"{one.machine}, {one.date}" for one in topology.calibration.phases))
+    cpu = ": seconds are those of CPU processes, no GPU sends so" if over == "gloo" else ""
+    return (f"predicted with a calibration over {over} ({runs}){cpu}",)
 
 
 def find_load(

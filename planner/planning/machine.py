@@ -27,7 +27,7 @@ def find_machine(request: PlanRequest) -> Machine:
     text = request.topology
     if text is None and request.previous is not None:
         text = _planned_topology(request.previous)
-    whole, notes = find_topology(text, request.ep)
+    whole, notes = find_topology(text, request.ep, request.calibrations)
     if request.without is None:
         return Machine(whole, whole, notes=notes)
     lost = ranks_named(whole, request.without, "--without")

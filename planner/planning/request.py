@@ -45,3 +45,4 @@ class PlanRequest:
     prove: bool = False
     workers: int | None = None  # None: as many processes as pay
     ray: str | None = None  # address of a cluster to work on
+    calibrations: tuple[Path, ...] = ()  # put on the topology, beside what it has

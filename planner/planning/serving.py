@@ -25,7 +25,7 @@ def would_serve(request: PlanRequest, version: str | None = None, role: str = "m
     if request.engine is None:
         raise BadInput("name the engine that would serve")
     model = find_model(request.model) if isinstance(request.model, str) else request.model
-    topology, _ = find_topology(request.topology, request.ep)
+    topology, _ = find_topology(request.topology, request.ep, request.calibrations)
     engine = find_engine(request.engine)
     least = -model.experts % topology.gpu_count
     slots = check_slots(model, topology.gpu_count, least if request.redundant is None else request.redundant)

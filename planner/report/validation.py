@@ -1,6 +1,6 @@
 """The outcome of a dispatch run as text: the answer, seconds of each phase beside the prediction, checks."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # only the command line imports probes at run time
     from probes.dispatch.outcome import Outcome
     from probes.dispatch.verdict import Verdict
     from probes.dispatch.verdict.bottleneck import Wait
-    from probes.dispatch.verdict.figures import Figures
+    from probes.dispatch.verdict.figures import Figures, PhaseFigures
 
 
 def validation_report(outcome: "Outcome", *, details: bool = False) -> RenderableType:
@@ -31,21 +31,25 @@ def validation_report(outcome: "Outcome", *, details: bool = False) -> Renderabl
 
 def phases_table(outcome: "Outcome") -> Table:
     """Seconds of each phase and side; the prediction by expectation, and by the bytes that were sent."""
+    judged = outcome.verdict.judged if outcome.verdict is not None else ()
     rows = [
-        (one.phase, one.side, *_cells(one.whole), _mean_error(one.mape, one.bias)) for one in outcome.phases
+        (one.phase, one.side, *_cells(one.whole, judged=one.phase in judged), _mean_error(one, judged))
+        for one in outcome.phases
     ]
-    names = ("phase", "side", "median", "p95", "predicted", "by bytes sent", "error", "mean of layers")
+    names = ("phase", "side", "median", "p95", "predicted", "by bytes sent", "error", "layers: mean, bias")
     title = "Slowest rank over the repeats, sides in turns, layers added up"
     return table_of(names, rows, words=("phase", "side"), title=title)
 
 
-def _cells(one: "Figures") -> tuple[str, ...]:
+def _cells(one: "Figures", *, judged: bool) -> tuple[str, ...]:
+    """Seconds that are of another machine than the prediction have no error."""
     seconds = map(human_seconds, (one.median, one.p95, one.modelled, one.drawn))
-    return (*seconds, _percent(one.error))
+    return (*seconds, _percent(one.error) if judged else "-")
 
 
-def _mean_error(mape: float, bias: float) -> str:
-    return f"{mape:.0%}, {bias:+.0%}".replace("%", " %")
+def _mean_error(one: "PhaseFigures", judged: Collection[str]) -> str:
+    text = f"{one.mape:.0%}, {one.bias:+.0%}".replace("%", " %")
+    return text if one.phase in judged else "-"
 
 
 def _percent(share: float) -> str:
@@ -78,7 +82,10 @@ def layers_table(outcome: "Outcome") -> Table:
     rows = []
     for one in outcome.layers:
         named, shown, slowest = ("-", "-", "-") if one.wait is None else _wait(one.wait)
-        took = (*_cells(one.figures), _percent(one.figures.spread).lstrip("+"))
+        took = (
+            *_cells(one.figures, judged=outcome.verdict is not None),
+            _percent(one.figures.spread).lstrip("+"),
+        )
         rows.append((str(one.layer_id), one.side, one.phase, *took, named, shown, slowest))
     names = ("layer", "side", "phase", "median", "p95", "predicted", "by bytes sent", "error", "spread")
     waits = ("predicted to wait for", "waited for", "slowest rank")

@@ -2,6 +2,8 @@
 
 from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
+from planner.topology.calibrated import calibrated, check_rates, is_calibration_text, read_calibration
+from planner.topology.calibration import HIGHEST_EFFICIENCY, Calibration, PhaseCalibration, Reached
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
@@ -22,12 +24,14 @@ from planner.topology.topology import Topology
 
 __all__ = [
     "ABOVE",
+    "HIGHEST_EFFICIENCY",
     "LARGEST_GPUS",
     "LARGEST_NODE_GPUS",
     "LARGEST_NODE_NICS",
     "REACHED",
     "AllToAll",
     "Bisection",
+    "Calibration",
     "Comparison",
     "Fabric",
     "Island",
@@ -37,6 +41,8 @@ __all__ = [
     "PairLink",
     "Pcie",
     "PcieSwitch",
+    "PhaseCalibration",
+    "Reached",
     "Resource",
     "Seat",
     "Topology",
@@ -44,14 +50,18 @@ __all__ = [
     "alike",
     "as_stated",
     "bisections",
+    "calibrated",
+    "check_rates",
     "chip_of",
     "compare",
     "everyone_GG",
     "gpu_model",
     "gpu_names",
+    "is_calibration_text",
     "kept_comparisons",
     "planned_seats",
     "ranks_named",
+    "read_calibration",
     "read_speeds",
     "read_topology",
     "recorded_seats",

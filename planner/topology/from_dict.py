@@ -22,6 +22,7 @@
     fabric:
       {kind: rail, nodes_per_leaf: 32, oversubscription: 1, nvlink_domain_nodes: 1,
        evidence: assumed, source: why}
+    calibration: {...}              # optional: planner/topology/calibration_dict.py
 
 RATE is {value: 450 GB/s, evidence: preset, source: publication}, per direction; `rate` may be a list with one
 RATE for each GPU. A speed of 1.0 is nominal. What is not known is left out.
@@ -30,7 +31,9 @@ RATE for each GPU. A speed of 1.0 is nominal. What is not known is left out.
 from dataclasses import replace
 from typing import Any
 
-from planner.base import BadInput, GpuModel, check_keys
+from planner.base import BadInput, GpuModel, Keys, check_keys
+from planner.topology.calibrated import calibrated
+from planner.topology.calibration_dict import calibration_from_dict
 from planner.topology.fabric import Fabric
 from planner.topology.figures_from_dict import evidence_of
 from planner.topology.gpu_models import gpu_model, gpu_model_from_dict
@@ -55,16 +58,22 @@ _OF_NODE: dict[str, type | tuple[type, ...]] = {
 
 def topology_from_dict(data: Any, where: str = "topology") -> Topology:
     """The topology of plain data in the schema above. BadInput names the place in `where` and the value."""
-    check_keys(data, where, {"name": str, "source": str, "nodes": list, "fabric": dict}, {"gpu_models": dict})
+    optional: Keys = {"gpu_models": dict, "calibration": dict}
+    check_keys(data, where, {"name": str, "source": str, "nodes": list, "fabric": dict}, optional)
     own = {
         name: gpu_model_from_dict(entry, name, f"{where}: gpu_models: {name}")
         for name, entry in data.get("gpu_models", {}).items()
     }
     try:
         nodes = _all_nodes(data["nodes"], own, where)
-        return Topology(data["name"], nodes, _fabric(data["fabric"], f"{where}: fabric"), data["source"])
+        fabric = _fabric(data["fabric"], f"{where}: fabric")
+        topology = Topology(data["name"], nodes, fabric, data["source"])
     except BadInput as error:
         raise error if str(error).startswith(f"{where}:") else BadInput(f"{where}: {error}") from error
+    if "calibration" not in data:
+        return topology
+    of_runs = f"{where}: calibration"
+    return calibrated(topology, calibration_from_dict(data["calibration"], of_runs), of_runs)
 
 
 def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:

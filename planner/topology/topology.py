@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import GpuModel
+from planner.topology.calibration import Calibration
+from planner.topology.calibration_dict import calibration_to_dict
 from planner.topology.domains import nvlink_domain_G
 from planner.topology.fabric import Fabric
 from planner.topology.machine import check_machine, first_nodes, nodes_at_speeds, nodes_left
@@ -50,6 +52,7 @@ class Topology:
     nodes: tuple[Node, ...]
     fabric: Fabric
     source: str
+    calibration: Calibration | None = None  # what runs on this machine said of its exchange
 
     def __post_init__(self) -> None:
         check_machine(f"topology {self.name}", self.nodes, self.fabric)
@@ -169,7 +172,9 @@ class Topology:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `topology_from_dict` reads back to an equal value."""
-        return {"name": self.name, "source": self.source, **machine_to_dict(self.nodes, self.fabric)}
+        of_runs = self.calibration and {"calibration": calibration_to_dict(self.calibration)}
+        machine = machine_to_dict(self.nodes, self.fabric)
+        return {"name": self.name, "source": self.source, **machine, **(of_runs or {})}
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of `to_dict`."""

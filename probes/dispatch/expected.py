@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.cost import Cost, Floats, PhaseConstants, compute_seconds_G, constants_of, efficiency_R
+from planner.cost import (
+    Cost,
+    Floats,
+    PhaseConstants,
+    compute_seconds_G,
+    constants_of,
+    efficiency_R,
+    pipelined_seconds,
+)
 from planner.problem import Problem
 from probes.dispatch.job import DispatchJob
 from probes.dispatch.prediction import Prediction
@@ -66,8 +74,9 @@ class Expectation:
 
         Engines' kernels have parts so small that it is nothing; this run has `chunks` of them.
         """
-        one_by_one, together = sum(map(_most, hops)), _most(np.sum(hops, axis=0))
-        return max(one_by_one - together, 0.0) / (self._job.chunks if self._overlaps else 1)
+        hops_HR = np.array(hops)
+        chunks = self._job.chunks if self._overlaps else 1
+        return pipelined_seconds(hops_HR, chunks) - pipelined_seconds(hops_HR)
 
     def _compute_G(self, predicted: Prediction) -> Floats:
         """By the assignments drawn; a GPU reads the weights of an expert that any source asks it for."""

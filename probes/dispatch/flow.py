@@ -53,7 +53,7 @@ def there(wire: Wire, flow: Flow, records_RB: Tensor) -> Tensor:
     """arrived_MB: the records that this rank works on."""
     size = records_RB.shape[1]
     arrived = [_empty(sum(leg.received_G), size, records_RB) for leg in flow.legs]
-    exchange = _Exchange(wire, flow, [leg.received_G for leg in flow.legs], arrived)
+    exchange = _Exchange(wire, range(len(flow.legs)), [leg.received_G for leg in flow.legs], arrived)
     for number, leg in enumerate(flow.legs):
         if leg.source is not None:
             exchange.await_leg(leg.source)
@@ -72,23 +72,29 @@ def back(
 ) -> Tensor:
     """sums_RH of this rank's own records: results go back as those came, added up at each rank between."""
     width, size = results_MH.shape[1], pack(results_MH[:0]).shape[1]
-    sums = [results_MH.new_zeros((flow.rows(number), width)) for number in range(len(flow.legs))]
-    for end, part in zip(flow.ends, results_MH.split([flow.rows(end) for end in flow.ends]), strict=True):
-        sums[end] = part.clone()
+    own: Sequence[Tensor] = results_MH.split([flow.rows(end) for end in flow.ends])
+    results = dict(zip(flow.ends, own, strict=True))
     returned = [_empty(sum(leg.sent_G), size, results_MH) for leg in flow.legs]
-    exchange = _Exchange(wire, flow, [leg.sent_G for leg in flow.legs], returned)
+    backwards = range(len(flow.legs))[::-1]
+    exchange = _Exchange(wire, backwards, [leg.sent_G for leg in flow.legs], returned)
 
-    def gather(number: int | None, sums_XH: Tensor) -> Tensor:
-        for after in flow.onward(number):
+    def gather(number: int | None) -> Tensor:
+        """What goes back where a leg came from: this rank's results, and what came back to it."""
+        onward = flow.onward(number)
+        if number in results and not onward:
+            return results[number]
+        sums_XH = results_MH.new_zeros((flow.rows(number), width))
+        if number in results:
+            sums_XH += results[number]
+        for after in onward:
             exchange.await_leg(after)
             sums_XH.index_add_(0, flow.legs[after].row_M, unpack(returned[after]))
         return sums_XH
 
-    for number in reversed(range(len(flow.legs))):
-        whole_XH = gather(number, sums[number])
-        exchange.send(number, pack(whole_XH).split(flow.legs[number].received_G))
+    for number in backwards:
+        exchange.send(number, pack(gather(number)).split(flow.legs[number].received_G))
     exchange.finish()
-    return gather(None, results_MH.new_zeros((flow.own_rows, width)))
+    return gather(None)
 
 
 def _empty(rows: int, size: int, like: Tensor) -> Tensor:
@@ -96,19 +102,22 @@ def _empty(rows: int, size: int, like: Tensor) -> Tensor:
 
 
 class _Exchange:
-    """The transfers of one pass through a flow; `counts` are the records that come, by leg and rank."""
+    """The transfers of one pass through a flow; `counts` are the records that come, by leg and rank.
+
+    `order`: of the legs, as they are sent. Receives are posted in it, for gloo sends first what was awaited
+    first: in another order the part that others wait for comes last, and hops follow each other.
+    """
 
     def __init__(
-        self, wire: Wire, flow: Flow, counts: Sequence[list[int]], buffers: Sequence[Tensor]
+        self, wire: Wire, order: Sequence[int], counts: Sequence[list[int]], buffers: Sequence[Tensor]
     ) -> None:
         self._wire = wire
         self._incoming = [buffer.split(counts_G) for buffer, counts_G in zip(buffers, counts, strict=True)]
         self._overlaps = wire.overlaps
-        self._receives: list[list[Any]] = [[] for _ in flow.legs]
+        self._receives: list[list[Any]] = [[] for _ in order]
         self._sends: list[Any] = []
-        order = range(len(flow.legs))
-        if self._overlaps:
-            self._receives = [wire.receive(self._incoming[leg], tag=leg) for leg in order]
+        for leg in order if self._overlaps else ():
+            self._receives[leg] = wire.receive(self._incoming[leg], tag=leg)
 
     def send(self, leg: int, outgoing: Sequence[Tensor]) -> None:
         if self._overlaps:

@@ -69,25 +69,29 @@ def _verdict(verdict: Verdict, topology: Topology) -> dict[str, Any]:
 
 def _tolerance(one: Tolerance) -> dict[str, Any]:
     return {
-        "share": one.share,
+        "share": _known(one.share),
         "law": one.law.share,
-        "noise": one.noise if np.isfinite(one.noise) else None,
+        "noise": _known(one.noise),
         "asked": one.asked,
         "reason": one.reason,
     }
 
 
+def _known(figure: float) -> float | None:
+    """Of a single repeat nothing is known of noise."""
+    return figure if np.isfinite(figure) else None
+
+
 def _gain(one: Gain) -> dict[str, Any]:
-    known = np.isfinite(one.high)
     return {
         "against": one.against,
         "phases": list(one.phases),
         "measured": one.measured,
-        "low": one.low if known else None,
-        "high": one.high if known else None,
+        "low": _known(one.low),
+        "high": _known(one.high),
         "promised": one.promised,
         "drawn": one.drawn,
-        "tolerance": one.tolerance if np.isfinite(one.tolerance) else None,
+        "tolerance": _known(one.tolerance),
         "state": one.state,
     }
 

@@ -27,13 +27,12 @@ def judged_phases(found: Found, topology: Topology, *, emulated: bool) -> Judged
     """On GPUs all, over links that were measured or shaped the exchanges."""
     if emulated:
         return Judged(EXCHANGES, "")
+    measured = all(one.rate.evidence.kind == "measured" for one in topology.resources)
+    if found.job.device != "cuda" and not (measured and len(set(found.hosts)) > 1):
+        return Judged((), ON_CPU)
     if found.notes:
         return Judged((), found.notes[0])
-    if found.job.device == "cuda":
-        return Judged(PHASES, "")
-    hosts = len(set(found.hosts))
-    measured = all(one.rate.evidence.kind == "measured" for one in topology.resources)
-    return Judged(EXCHANGES, "") if hosts > 1 and measured else Judged((), ON_CPU)
+    return Judged(PHASES if found.job.device == "cuda" else EXCHANGES, "")
 
 
 def verdict_of(

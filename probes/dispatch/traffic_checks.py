@@ -84,12 +84,35 @@ def wrong_results(law: TrafficLaw, rank: int, distinct: int) -> Iterator[str]:
 
 
 def wrong_replicas(law: TrafficLaw, received_SGE: Counts) -> Iterator[str]:
-    """Each GPU's share of what a source asks of an expert, where several hold it."""
+    """Where several GPUs hold an expert: the share of the first of them, then that of each GPU.
+
+    Over all experts together a rule that always picks the first is seen among a few dozen tokens.
+    """
     asked_SE = received_SGE.sum(axis=1)
-    shared_E = (law.share_SGE > 0).sum(axis=1).max(axis=0) > 1
-    tested_SGE = np.broadcast_to(shared_E & (asked_SE[:, None, :] > 0), received_SGE.shape)
+    holds_GE = (law.share_SGE > 0).any(axis=0)
+    shared_E = holds_GE.sum(axis=0) > 1
+    asked = int(asked_SE[:, shared_E].sum())
+    if not asked:
+        return
+    first_E, expert_E = holds_GE.argmax(axis=0)[shared_E], np.flatnonzero(shared_E)
+    got = int(received_SGE[:, first_E, expert_E].sum())
+    share = float((asked_SE[:, shared_E] * law.share_SGE[:, first_E, expert_E]).sum() / asked)
+    if deviates(got, asked, share, law.alpha(2)):
+        yield (
+            f"{got} of {asked} assignments for experts with several replicas went to the first GPU of each; "
+            f"the replica rule gives that {share:.0%}".replace("%", " %")
+        )
+    yield from _wrong_shares(law, received_SGE, asked_SE, shared_E)
+
+
+def _wrong_shares(
+    law: TrafficLaw, received_SGE: Counts, asked_SE: Counts, shared_E: npt.NDArray[np.bool_]
+) -> Iterator[str]:
+    """Each GPU's share of what one source asks of one expert."""
     asked_SGE = np.broadcast_to(asked_SE[:, None, :], received_SGE.shape)
-    off_SGE = tested_SGE & _deviates(received_SGE, asked_SGE, law.share_SGE, law.alpha(int(tested_SGE.sum())))
+    tested_SGE = shared_E & (asked_SGE > 0)
+    alpha = law.alpha(2 * int(tested_SGE.sum()))
+    off_SGE = tested_SGE & _deviates(received_SGE, asked_SGE, law.share_SGE, alpha)
     for source, gpu, expert in np.argwhere(off_SGE).tolist():
         got, asked = received_SGE[source, gpu, expert], asked_SE[source, expert]
         share = law.share_SGE[source, gpu, expert]

@@ -3,7 +3,7 @@
 Shapes: E experts, G GPUs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Solve = Callable[[Problem], Placement]
 
 EXPERTS, TOP_K, WIDTH = 32, 4, 256
-TOKENS = 1024  # of a rank in a step
+TOKENS = 512  # of a rank in a step
 REDUNDANT_A_GPU = 1
 COUNTS = 1e9  # assignments of a load: shares as whole numbers
 SKEWS = (2.0, 4.0, 8.0)  # of the most popular expert; 8 is the most: every token then asks for it
@@ -76,9 +76,11 @@ class Question:
     settings: tuple[Setting, ...]
 
 
-def question(topology: Topology, transport: str, methods: Mapping[str, Solve]) -> Question:
-    """`methods` make the placements, each from the load that was known."""
-    asked = settings(topology)
+def question(
+    topology: Topology, transport: str, methods: Mapping[str, Solve], loads: Collection[str] | None = None
+) -> Question:
+    """`methods` make the placements, each from the load that was known. `loads`: by name; None: all."""
+    asked = tuple(one for one in settings(topology) if loads is None or one.name in loads)
     gpus = topology.gpu_count
     model = _model(len(asked))
     workload = Workload(TOKENS, "decode", "bf16", "bf16", transport)

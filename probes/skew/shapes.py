@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.topology import Topology, topology_from_dict
 
-NIC, NVLINK = "8 MB/s", "22 MB/s"  # of four ranks together what a machine with two cores carries with ease
+NIC, NVLINK = "4 MB/s", "11 MB/s"  # of four ranks together what a machine with two cores carries with ease
 SOURCE = "made up for the benchmark of skew"
 FLAT: dict[str, Any] = {"kind": "none"}
 # nodes, GPUs of a node, the fabric, and in words

@@ -27,7 +27,7 @@ def read_runs(paths: Sequence[Path], topology: Topology) -> tuple[tuple[AllToAll
         refused: list[str] = []
         for fact in facts:
             notes += [f"{fact.source}: {warning}" for warning in fact.warnings]
-            notes += _other_gpus(fact, topology)
+            notes += other_gpus(fact, topology)
             if fact.kind == "torch-gloo":
                 refused.append(f"{fact.source}: measured between CPU processes, which GPUs do not go through")
                 continue
@@ -41,7 +41,7 @@ def read_runs(paths: Sequence[Path], topology: Topology) -> tuple[tuple[AllToAll
     return tuple(runs), tuple(dict.fromkeys(notes))
 
 
-def _other_gpus(fact: MeasureFacts, topology: Topology) -> list[str]:
+def other_gpus(fact: MeasureFacts, topology: Topology) -> list[str]:
     """A benchmark of GPUs that this machine does not have."""
     ran = {links.model if (links := links_of_gpu(name)) else name for name in fact.gpu_names}
     have = {gpu.model.name for gpu in topology.gpus}

@@ -9,21 +9,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.base import parse_bandwidth
+from planner.topology import calibrated
 from probes.base.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.fabric.shape import findings, name_hosts, shape_of
-from probes.importers.registry import read_file
-from probes.importers.sysfs import read_directory
 from probes.machine.assemble import Imported, assemble
 from probes.machine.hints import Hints
 from probes.survey.found import Found
+from probes.survey.onto import put_onto
+from probes.survey.sources import read_sources
 
 _NIC = re.compile(r"([0-9]{1,5})\s*[gG]")
 
 
 def import_files(paths: Sequence[Path], hints: Hints) -> Found:
-    """Everything the files say. BadInput where one is of no kind we know, or broken beyond use."""
-    read = [read_directory(path) if path.is_dir() else read_file(path) for path in paths]
-    return find([fact for facts in read for fact in facts], hints)
+    """Everything the files say. BadInput where one is of no kind we know, or broken beyond use.
+
+    Beside a preset or topology file they are put onto that machine.
+    """
+    sources = read_sources(paths)
+    if sources.base is not None:
+        return put_onto(sources.base, sources, hints)
+    found = find(sources.facts, hints)
+    for where, calibration in sources.calibrations:
+        topology = calibrated(found.topology, calibration, where)
+        found = replace(found, machine=replace(found.machine, topology=topology))
+    return found
 
 
 def find(facts: Sequence[Facts], hints: Hints) -> Found:

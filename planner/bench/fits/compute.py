@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.base import GpuModel
-from planner.bench.fits.relative import Bools, Floats, held_out_N, mean_error, relative_fit
+from planner.bench.fits.phase_rows import Bools, Floats
 from planner.bench.fits.tables import Columns, numbers, select
+from planner.fitting import held_out_N, mean_error, relative_fit
 from planner.model import BYTES_PER_WEIGHT
 
 EVEN = ("balanced", "uniform")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.bench.fits.phase_rows import PhaseRows
-from planner.bench.fits.relative import Bools, Floats, held_out_N, mean_error, relative_fit
+from planner.bench.fits.phase_rows import Bools, Floats, PhaseRows
+from planner.fitting import held_out_N, mean_error, relative_fit
 
 ASSUMED_NIC = 0.85  # share of a NIC's line rate where no rows say it
 

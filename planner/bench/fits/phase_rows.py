@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from planner.bench.fits.relative import Bools, Floats
 from planner.bench.fits.tables import Columns, numbers, select
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 GPUS_PER_NODE = {"GB200": 4, "GB300": 4}  # else 8
 NVLINK = {"A100": 300e9, "H100": 450e9, "H200": 450e9}  # bytes/s of a GPU, one direction; else 900e9

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from planner.bench.fits.compute import NAMES, ComputeFit, ComputeRows, compute_rows, fit_compute
 from planner.bench.fits.phase_fit import PhaseFit, fit_phase
-from planner.bench.fits.phase_rows import PHASES, PhaseRows
-from planner.bench.fits.relative import Floats
+from planner.bench.fits.phase_rows import PHASES, Floats, PhaseRows
 from planner.bench.fits.tables import Columns, Tables
 from planner.topology import gpu_model
 

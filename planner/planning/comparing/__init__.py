@@ -13,7 +13,7 @@ def compare(request: CompareRequest) -> Comparison:
     base, notes, unseen = first_posed(request)
     asked = [base]
     if varied == "topology":
-        asked = [base.on(text) for text in request.topologies]
+        asked = [base.on(text, request.anew.calibrations) for text in request.topologies]
     elif varied == "engine":
         asked = [base.served_by(name) for name in request.engines]
     else:

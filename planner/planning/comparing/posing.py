@@ -27,8 +27,8 @@ class Posed:
     placement: Placement
     engine: str | None
 
-    def on(self, topology: str) -> "Posed":
-        machine, _ = find_topology(topology, self.problem.gpus)
+    def on(self, topology: str, calibrations: tuple[Path, ...] = ()) -> "Posed":
+        machine, _ = find_topology(topology, self.problem.gpus, calibrations)
         return replace(self, name=topology, problem=replace(self.problem, topology=machine))
 
     def served_by(self, engine: str) -> "Posed":
@@ -61,6 +61,7 @@ def _first_map(path: Path, request: CompareRequest, anew: Anew) -> tuple[Posed, 
         "phase": anew.phase or "decode",
         "tokens_per_rank": anew.tokens_per_rank,
         "engine": anew.engine,
+        "calibrations": anew.calibrations,
     }
     asked = resolve(
         PlanRequest(request.model, anew.topology, anew.load_files, anew.map_file, anew.ranks, **step)

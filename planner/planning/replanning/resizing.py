@@ -78,7 +78,7 @@ def _resize(request: PlanRequest, model: ModelSpec, machine: Machine, running: R
         )
     if placement.gpus < gpus:
         return grown(machine.topology, placement)
-    whole = old or find_topology(request.topology, placement.gpus)[0]
+    whole = old or find_topology(request.topology, placement.gpus, request.calibrations)[0]
     return shrunk(whole, placement, gpus)
 
 

@@ -91,8 +91,9 @@ def best_plan(asked: SweepRequest, found: Sweep, progress: Progress | None = Non
         return None
     assert row.figures is not None  # a row to run fits
     machines = {machine_name(text): text for text in asked.topologies}
+    machine, _ = find_topology(machines[row.point.machine], calibrations=asked.base.calibrations)
     request = replace(
-        question(asked.base, row.point, find_topology(machines[row.point.machine])[0]),
+        question(asked.base, row.point, machine),
         model=found.model,
         load_files=found.load,
         map_file=None,

@@ -35,7 +35,7 @@ def layouts_of(asked: SweepRequest) -> tuple[list[Layout], tuple[str, ...]]:
     notes: list[str] = []
     divided: set[int] = set()
     for text in asked.topologies:
-        topology, assumed = find_topology(text)
+        topology, assumed = find_topology(text, calibrations=asked.base.calibrations)
         notes += assumed
         sizes = [size for size in ep_sizes(topology) if asked.ep is None or size in asked.ep]
         divided.update(sizes)
@@ -61,6 +61,7 @@ def question(base: PlanRequest, point: Point, group: Topology) -> PlanRequest:
     return replace(
         base,
         topology=group,
+        calibrations=(),  # the group has them
         redundant=None,
         ep=None,
         engine=point.engine,

@@ -45,7 +45,9 @@ class Tolerance:
         if self.asked is not None:
             return f"{self.share:.1%}, as asked".replace("%", " %")
         law = f"{self.law.share:.1%} the law ({self.law.reason})"
-        noise = f"{self.noise:.1%} noise of {self.repeats} repeat{'s' if self.repeats > 1 else ''}"
+        if self.repeats == 1:
+            return f"unknown = {law} + noise, which one repeat does not show".replace("%", " %")
+        noise = f"{self.noise:.1%} noise of {self.repeats} repeats"
         return f"{self.share:.1%} = {law} + {noise}".replace("%", " %")
 
 

@@ -12,7 +12,7 @@ from planner.bench import run_bench
 from planner.bench.fits import Refit, read_tables, refit
 from planner.bench.fits.phase_fit import fit_phase
 from planner.bench.fits.phase_rows import PhaseRows, hit_chance
-from planner.bench.fits.relative import held_out_N, relative_fit
+from planner.fitting import held_out_N, relative_fit
 from tests.places import SHARED
 
 FIGURES = SHARED / "data/perf"

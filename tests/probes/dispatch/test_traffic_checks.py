@@ -1,5 +1,6 @@
 """Traffic that all ranks agree on and is wrong all the same: each kind is caught, right traffic passes."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -58,11 +59,15 @@ def test_a_rule_that_picks_the_first_replica_always_is_caught() -> None:
     first_G = [next(slot // 3 for slot in range(12) if EXPERT_P[slot] == expert) for expert in range(EXPERTS)]
     for expert, gpu in enumerate(first_G):
         first_SGE[:, gpu, expert] = right_SGE[:, :, expert].sum(axis=1)
+    asked = int(first_SGE[:, :, :3].sum())
+    said = f"{asked} of {asked} assignments for experts with several replicas went to the first GPU of each"
+    wrong = list(wrong_replicas(LAW, first_SGE))
+    assert re.fullmatch(said + r"; the replica rule gives that 4\d %", wrong[0])
     asked = int(first_SGE[0, :, 0].sum())
     said = (
         f"rank 0 sent {asked} of its {asked} assignments for expert 0 to GPU 0; the replica rule gives that"
     )
-    assert next(wrong_replicas(LAW, first_SGE)) == f"{said} 33 %"
+    assert f"{said} 33 %" in wrong
     assert not list(wrong_load(LAW, first_SGE))
 
 

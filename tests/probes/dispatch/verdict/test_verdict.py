@@ -7,13 +7,13 @@ costs more than the tolerance; the figures of many seeds are in docs/validating.
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
 from probes.dispatch.verdict import LawError, Verdict, judge_speed
 from probes.dispatch.verdict.words import how_to_check, sentence
+from tests.probes.dispatch.verdict.rates import noisy
 from tests.probes.dispatch.verdict.runs import Machine, make_timed, make_topology
 
 TOLD = make_topology()
@@ -22,21 +22,6 @@ LAW = dict.fromkeys(PHASES, LawError(0.10, "stated"))
 
 def judged(timed: list[Timed], **given: float) -> Verdict:
     return judge_speed(timed, TOLD, LAW, **given)  # type: ignore[arg-type]
-
-
-def noisy(timed: list[Timed], seed: int, noise: float) -> list[Timed]:
-    """The same run again, with other noise."""
-    rng = np.random.default_rng(seed)
-    return [
-        replace(
-            one,
-            seconds_GN={
-                phase: seconds_GN * rng.lognormal(0, noise, seconds_GN.shape[1])
-                for phase, seconds_GN in one.seconds_GN.items()
-            },
-        )
-        for one in timed
-    ]
 
 
 def test_a_sound_machine_keeps_the_promise() -> None:

@@ -25,13 +25,18 @@ def relative_fit(columns_NF: Floats, seconds_N: Floats) -> Floats:
     scale_F = np.maximum(np.abs(columns_NF).max(axis=0), 1e-300)
     weight_N, figures_F = 1 / seconds_N, np.zeros(columns_NF.shape[1])
     for _ in range(ROUNDS):
-        figures_F = _least_squares(columns_NF / scale_F * weight_N[:, None], seconds_N * weight_N)
-        error_N = np.abs(columns_NF / scale_F @ figures_F - seconds_N) / seconds_N
-        weight_N = 1 / seconds_N / np.sqrt(np.maximum(error_N, NEAR))
+        figures_F = positive_fit(columns_NF / scale_F * weight_N[:, None], seconds_N * weight_N)
+        weight_N = relative_weight_N(columns_NF / scale_F @ figures_F, seconds_N)
     return np.asarray(figures_F / scale_F)
 
 
-def _least_squares(columns_NF: Floats, goal_N: Floats) -> Floats:
+def relative_weight_N(predicted_N: Floats, seconds_N: Floats) -> Floats:
+    """Weights under which least squares are the least mean relative error, once the figures stand still."""
+    error_N = np.abs(predicted_N - seconds_N) / seconds_N
+    return np.asarray(1 / seconds_N / np.sqrt(np.maximum(error_N, NEAR)))
+
+
+def positive_fit(columns_NF: Floats, goal_N: Floats) -> Floats:
     """Least squares; what would be negative is dropped, the worst first."""
     kept = list(range(columns_NF.shape[1]))
     products_FF, goal_F = columns_NF.T @ columns_NF, columns_NF.T @ goal_N
