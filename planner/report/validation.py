@@ -128,7 +128,10 @@ def _run(outcome: "Outcome") -> str:
     hosts = len(set(report.hosts))
     where = "GPUs" if report.device == "cuda" else "the CPU"
     ranks = f"{len(report.hosts)} ranks on {where} of {hosts} host{'s' if hosts > 1 else ''}"
-    return f"{layers}; {ranks}; {scope.tokens} tokens a rank, {scope.width} wide; {scope.repeats} repeats"
+    scale = scope.emulated_scale
+    emulated = "" if scale is None else f"; emulated, with rates divided by {scale:.4g}"
+    run = f"{scope.tokens} tokens a rank, {scope.width} wide; {scope.repeats} repeats"
+    return f"{layers}; {ranks}{emulated}; {run}"
 
 
 def _checks(outcome: "Outcome") -> Iterator[str]:

@@ -21,6 +21,7 @@ class Scope:
     transport: str
     dispatch_dtype: str
     combine_dtype: str
+    emulated_scale: float | None = None  # what an emulated cluster's rates are divided by
 
 
 @dataclass(frozen=True, eq=False)

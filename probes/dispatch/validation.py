@@ -86,7 +86,7 @@ def validate(
     verdict = None
     if judged.phases:
         verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
-    return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
+    return Outcome(report, _scope(found.job, cluster), plan.problem.topology, timed, verdict, judged.why)
 
 
 def _posed(
@@ -103,7 +103,7 @@ def _posed(
     return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
 
 
-def _scope(job: DispatchJob) -> Scope:
+def _scope(job: DispatchJob, cluster: Emulation | None) -> Scope:
     return Scope(
         job.tokens_per_rank,
         job.width,
@@ -112,6 +112,7 @@ def _scope(job: DispatchJob) -> Scope:
         job.transport,
         job.dispatch_dtype,
         job.combine_dtype,
+        None if cluster is None else cluster.scale,
     )
 
 
