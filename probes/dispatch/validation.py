@@ -13,10 +13,12 @@ import numpy as np
 from planner.base import BadInput
 from planner.cost import Cost, cost, units
 from planner.replica import find_rule
+from planner.topology import planned_seats
 from probes.dispatch.contender import Contender, contender_against
-from probes.dispatch.difference import Difference, difference
+from probes.dispatch.difference import difference
 from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
+from probes.dispatch.gemm.shapes import shape_of
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.outcome import Outcome, Scope, SentTraffic
 from probes.dispatch.report import judge
@@ -49,6 +51,10 @@ class Settings:
     timeout_seconds: float = 120.0
     device: str = "auto"  # auto, cpu, cuda
     tolerance: float | None = None  # None: what the law's error and the noise come to
+    kernels: str = "auto"  # what sends on GPUs: auto, torch, deepep, nccl-ep
+    cuda_graph: bool = False
+    virtual: bool = False  # one process plays all ranks
+    hosts: tuple[str, ...] = ()  # of the plan's nodes, for ranks that were launched; empty: any
 
 
 def validate(
@@ -72,7 +78,8 @@ def validate(
     asked = {name: replace(one, problem=traffic.of(one.problem)) for name, one in asked.items()}
     plan = asked[PLAN]
     rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
-    found = run(_job(asked, rows, settings), cluster)
+    seats = planned_seats(plan.problem.topology, settings.hosts)
+    found = run(_job(asked, rows, settings), seats, cluster)
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
     timed = tuple(
@@ -90,8 +97,10 @@ def validate(
     verdict = None
     if judged.phases:
         verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
-    sent = difference(found.job, found.job.sides[PLAN], planned.shares_LE[rows])
-    scope = _scope(found.job, traffic, sent)
+    sent = SentTraffic(
+        traffic.kind, traffic.text, difference(found.job, found.job.sides[PLAN], planned.shares_LE[rows])
+    )
+    scope = _scope(found.job, sent, cluster)
     return Outcome(report, scope, plan.problem.topology, timed, verdict, judged.why)
 
 
@@ -109,7 +118,7 @@ def _posed(
     return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
 
 
-def _scope(job: DispatchJob, traffic: Traffic, sent: Difference) -> Scope:
+def _scope(job: DispatchJob, sent: SentTraffic, cluster: Emulation | None) -> Scope:
     return Scope(
         job.tokens_per_rank,
         job.width,
@@ -118,13 +127,14 @@ def _scope(job: DispatchJob, traffic: Traffic, sent: Difference) -> Scope:
         job.transport,
         job.dispatch_dtype,
         job.combine_dtype,
-        SentTraffic(traffic.kind, traffic.text, sent),
+        sent,
+        None if cluster is None else cluster.scale,
     )
 
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
     """For vectors as wide as the run's."""
-    model = replace(one.problem.model, dispatch_width=job.width)
+    model = replace(one.problem.model, dispatch_width=job.compute_width)
     problem = replace(one.problem, model=model)
     return Expectation(job, problem, _only(cost(problem, one.placement), rows))
 
@@ -159,6 +169,10 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         seed=settings.seed,
         timeout_seconds=settings.timeout_seconds,
         device=settings.device,
+        expert=shape_of(model),
+        kernels=settings.kernels,
+        cuda_graph=settings.cuda_graph,
+        virtual=settings.virtual,
     )
 
 
