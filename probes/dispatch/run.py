@@ -16,6 +16,7 @@ from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
 from probes.ranks.resources import check_torch, choose_device
 from probes.ranks.run import run_over_ranks
+from probes.ranks.start import Cluster
 
 if TYPE_CHECKING:  # torch is imported in the ranks
     from probes.ranks.wire import Wire
@@ -36,23 +37,26 @@ class Found:
     notes: tuple[str, ...]
 
 
-def run(job: DispatchJob) -> Found:
-    """Dispatch, compute and combine of the job's rows, by one process a GPU.
+def run(job: DispatchJob, cluster: Cluster | None = None) -> Found:
+    """Dispatch, compute and combine of the job's rows, by one process a GPU, in an emulated cluster if given.
 
     Ends within the job's timeout, plus a few seconds to clean up. Where a launcher has started the ranks,
     every one returns the same; the one whose `rank` is 0 speaks.
     """
     check_torch("validate")
     job = with_device(job)
-    launched = is_launched()
+    launched = is_launched() and cluster is None
     world = launched_world("validate") if launched else job.gpus
     if world != job.gpus:
         started = f"the plan is for {job.gpus} GPUs and {world} ranks were started"
         raise BadInput(f"{started}; start one process for each GPU of the plan")
-    rank, texts = run_over_ranks(task(job), "validate", lambda folder: save(job, folder / JOB_FILE), __name__)
+    rank, texts = run_over_ranks(
+        task(job), "validate", lambda folder: save(job, folder / JOB_FILE), __name__, cluster
+    )
     found = [json.loads(text) for text in texts]
     hosts = tuple(one["host"] for one in found)
-    return Found(job, _seen(found), hosts, rank, _host_notes(job, hosts) if launched else _notes(job))
+    apart = launched or cluster is not None
+    return Found(job, _seen(found), hosts, rank, _host_notes(job, hosts) if apart else _notes(job))
 
 
 def task(job: DispatchJob) -> Task:

@@ -99,7 +99,7 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
     """
     asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
     plan = asked[PLAN]
-    rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
+    rows = busiest(cost(plan.problem, plan.placement), settings.layers)
     found = run(_job(asked, rows, settings))
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
@@ -168,7 +168,7 @@ def _side(one: Contender, rows: list[int]) -> Side:
     )
 
 
-def _busiest(found: Cost, layers: int | None) -> list[int]:
+def busiest(found: Cost, layers: int | None) -> list[int]:
     """Rows of the layers with the busiest GPUs, in layer order; ties go to the lower layer."""
     if layers is not None and layers < 1:
         raise BadInput(f"--layers {layers}: run at least one layer, or all")
