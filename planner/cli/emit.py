@@ -50,6 +50,12 @@ launch_options = options(
     help="vLLM: also write a package for pip that makes its balancer return the plan's map.",
 )
 @option(
+    "--replay",
+    type=FILE,
+    metavar="TRACE",
+    help="vLLM: also write a package for pip that routes tokens by a trace's rows: its outputs mean nothing.",
+)
+@option(
     "-o",
     "--output",
     "folder",
@@ -71,7 +77,7 @@ def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any
     from planner.maps import emit_pair, emit_plan, write_router
 
     chosen = {"version": flags["engine_version"], "draft": not flags["no_draft"]}
-    chosen |= {name: flags[name] for name in ("model_path", "flags_only", "plugin", "trust")}
+    chosen |= {name: flags[name] for name in ("model_path", "flags_only", "plugin", "trust", "replay")}
     if len(plan_files) == 1:
         emission = emit_plan(plan_files[0], flags["engine"], role=flags["role"], **chosen)
         value = _written(emission, plan_files[0], folder, flags)

@@ -17,6 +17,7 @@ FLAGS = {
     "--from": ("plan", "map"),
     "--measured": ("text", "measurement"),
     "--calibration": ("calibration",),
+    "--replay": ("load",),
 }
 COMMANDS = {
     "evaluate": ("plan",),

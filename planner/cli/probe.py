@@ -33,6 +33,11 @@ measure_options = options(
         is_flag=True,
         help="Also measure all-to-all bandwidth: nccl-tests where it is found, else torch.distributed.",
     ),
+    option(
+        "--emulate",
+        metavar="TOPOLOGY",
+        help="With --measure: measure this preset or file, emulated here, as if its links were unknown.",
+    ),
     option("--smallest", default="8 MiB", metavar="SIZE", help="First size of the all-to-all, per GPU."),
     option("--largest", default="256 MiB", metavar="SIZE", help="Last size; each is twice the one before."),
     option("--nccl-tests", type=FILE, help="Folder of alltoall_perf."),
@@ -43,7 +48,7 @@ measure_options = options(
         "timeout_seconds",
         type=float,
         default=600.0,
-        help="Seconds after which a measurement is ended.",
+        help="Seconds that the whole measurement may take.",
     ),
 )
 look_options = options(
@@ -107,8 +112,15 @@ def probe(
     Example: srun -N 4 moeplan probe --record /shared/probes
 
     Example: moeplan probe --merge /shared/probes/*.json -o cluster.json
+
+    Example: moeplan probe --measure --emulate lab.yaml -o probed.json
     """
     from probes.survey.probe import merge_files, probe_here
+
+    emulate = flags.pop("emulate")
+    if emulate is not None:
+        _report(_probe_emulated(emulate, files, merge=merge, **flags), output, as_json)
+        return
 
     if files and not merge:
         other = "to read other tools' output use moeplan import"
@@ -126,6 +138,20 @@ def probe(
         raise BadInput(f"-o {output}: one of several hosts is no machine yet; {merge_them}")
     if written and not as_json:
         click.echo("\n".join(f"wrote {path}" for path in written))
+
+
+def _probe_emulated(
+    emulate: str, files: tuple[Path, ...], *, merge: bool, measure: bool, timeout_seconds: float, **_: Any
+) -> Any:
+    from planner.topology import read_topology
+    from probes.survey.emulated import probe_emulated
+
+    if merge or files or not measure:
+        together = "is measured, and nothing else is looked at: say --measure --emulate TOPOLOGY alone"
+        raise BadInput(f"--emulate {emulate}: an emulated cluster {together}")
+    topology = read_topology(emulate)
+    with progress_bar("probe") as progress:
+        return probe_emulated(topology, timeout_seconds, progress)
 
 
 def _look(smallest: str, largest: str, **flags: Any) -> Any:

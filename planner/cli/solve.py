@@ -135,7 +135,7 @@ def solve(
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
     from planner.base import parse_bytes
-    from planner.plan import plan_to_dict, write_plan
+    from planner.plan import plan_files, plan_to_dict, write_plan
     from planner.planning import PlanRequest, answer
     from planner.problem import parse_survival
     from planner.report.answer import Asked
@@ -156,7 +156,7 @@ def solve(
     asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
     say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
     if output and not as_json:
-        click.echo(f"wrote {output}")
+        click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if plan.origin.stopped:
         where = f"{output} holds" if output else "this is"
         raise Interrupted(f"interrupted; {where} the best plan found so far")

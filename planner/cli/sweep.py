@@ -87,7 +87,7 @@ def sweep(output: Path | None, as_json: bool, tpot: str | None, **flags: Any) ->
 
     Example: moeplan sweep --model olmoe --topology hgx-h100:2
     """
-    from planner.plan import write_plan
+    from planner.plan import plan_files, write_plan
     from planner.planning import best_plan, sweep
     from planner.report.sweep import sweep_report, sweep_value
 
@@ -99,7 +99,7 @@ def sweep(output: Path | None, as_json: bool, tpot: str | None, **flags: Any) ->
         write_plan(plan, output)
     say(sweep_report(found), sweep_value(found), as_json)
     if output and plan and not as_json:
-        click.echo(f"wrote {output}")
+        click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if output and not plan and found.answers and not as_json:
         click.echo("wrote no plan: no row that can be run has experts to place")
     for phase in found.phases:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @option("--layers", default="busiest", metavar="busiest|all|ID,...", help="Which layers' traffic to write.")
-@load_option("Load or trace whose tokens are sent; the plan's own counts where it is not given.")
+@load_option("Load or trace whose tokens are sent. [default: the rows kept beside the plan, else its counts]")
 @option(
     "-o", "--output", "folder", type=FILE, help="Write matrices into this folder, made where it is absent."
 )
@@ -49,21 +49,35 @@ def traffic(
     if measured is not None:
         _compare(plan_file, measured, as_json=as_json)
         return
-    from dataclasses import replace
-
     from planner.engines import default_placement
     from planner.exchange import DEFAULT, PLAN, layer_exchanges, write_traffic
     from planner.plan import read_plan
-    from planner.planning import find_load
 
     problem, placement, value = read_plan(plan_file)
-    if load_files:
-        problem = replace(problem, load=find_load(load_files, problem.model))
+    problem = _on_load(problem, plan_file, value, load_files)
     sides = {PLAN: placement, DEFAULT: default_placement(value.get("engine"), problem)}
     exchanges = layer_exchanges(problem, sides, layers)
     written = [str(path) for path in write_traffic(problem, plan_file, exchanges, Path(str(folder)))]
     notes = _notes(problem, exchanges)
     say(noted(notes, *written), {"files": written, "notes": notes}, as_json)
+
+
+def _on_load(
+    problem: "Problem", plan_file: Path, value: dict[str, Any], load_files: tuple[Path, ...]
+) -> "Problem":
+    """The problem on what is sent: the load given, else the rows kept beside the plan, else its own."""
+    from dataclasses import replace
+
+    from planner.plan import kept_file, kept_of, read_kept
+    from planner.planning import find_load
+
+    if load_files:
+        return replace(problem, load=find_load(load_files, problem.model))
+    kept = kept_of(value, str(plan_file))
+    rows = read_kept(kept, plan_file, problem) if kept else None
+    if rows is None:
+        return problem
+    return replace(problem, load=replace(rows, source=kept_file(plan_file).name))  # no folder in the manifest
 
 
 def _compare(plan_file: Path, measured: Path, *, as_json: bool) -> None:

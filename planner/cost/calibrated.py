@@ -51,6 +51,7 @@ def calibrated_phase(
         nic_efficiency=known.efficiency("nic") or found.nic_efficiency,
         source=_source(calibration, known),
         error=_error(known, extent),
+        held_out=None if known.scale.beyond(*extent) else known.held_out_error,
         calibrated=tuple((one.tier, one.efficiency) for one in known.reached),
     )
 
@@ -71,6 +72,7 @@ def calibrated_compute(
         seconds_per_value=0.0,
         source=_source(calibration, known),
         error=_error(known, extent),
+        held_out=None if known.scale.beyond(*extent) else known.held_out_error,
     )
 
 

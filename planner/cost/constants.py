@@ -32,6 +32,7 @@ class PhaseConstants:
     nic_efficiency: float
     source: str
     error: str  # of this chip, or that none is known
+    held_out: float | None = None  # mean error on what was left out of the fit; None: not judged here
     calibrated: tuple[tuple[str, float], ...] = ()  # tier and share, of whatever rate the machine has
 
     def start_seconds(self, ranks: int, slots_per_gpu: int) -> float:
@@ -67,6 +68,7 @@ class ComputeConstants:
     rate: str  # the dtype whose peak rate the operations are counted against
     source: str
     error: str
+    held_out: float | None = None  # as of a phase
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Constants:
             every[0].rate,
             _joined(one.source for one in every),
             _joined(one.error for one in every),
+            _worst(one.held_out for one in every),
         )
 
     @property
@@ -154,6 +157,7 @@ def _phase(found: Figures) -> PhaseConstants:
         value["nic"],
         found.source,
         found.error,
+        found.held_out,
     )
 
 
@@ -167,6 +171,7 @@ def _compute(found: Figures) -> ComputeConstants:
         found.rate,
         found.source,
         found.error,
+        found.held_out,
     )
 
 
@@ -182,7 +187,14 @@ def _slowest(found: Sequence[PhaseConstants]) -> PhaseConstants:
         min(one.nic_efficiency for one in found),
         "the slower of each figure of " + _joined(one.source for one in found),
         _joined(one.error for one in found),
+        _worst(one.held_out for one in found),
     )
+
+
+def _worst(errors: Iterable[float | None]) -> float | None:
+    """None where one is not known."""
+    every = list(errors)
+    return None if None in every else max(one for one in every if one is not None)
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -37,6 +37,7 @@ class Figures:
     source: str
     error: str
     rate: str = ""
+    held_out: float | None = None  # mean error where a group was left out; None where nothing was judged
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +53,8 @@ def phase_figures(direction: str, transport: str, chip: str, gpus: int, *, sever
     error = _error(values, chip, own)
     if own == chip:
         error += _reach(kind, values, gpus, several=several)
-    return Figures(values, _source(kind, own), error)
+    held_out = _judged(values, gpus, several=several) if own == chip else None
+    return Figures(values, _source(kind, own), error, held_out=held_out)
 
 
 def compute_figures(transport: str, dtype: str, chip: str, width: int) -> Figures:
@@ -72,7 +74,9 @@ def compute_figures(transport: str, dtype: str, chip: str, width: int) -> Figure
         error = f"no figures of {dtype} on {chip}: those of {found} used, error unknown"
     elif own == chip and kernel == "masked" and width != MASKED_WIDTH:
         error += f"; rows of hidden size {MASKED_WIDTH} alone, {width} is not judged"
-    return Figures(values, f"{_source(kernel, own)}, {found} weights", error, RATES.get(found, "bf16"))
+    held_out = values["held_out"] if own == chip and found == dtype else None
+    source = f"{_source(kernel, own)}, {found} weights"
+    return Figures(values, source, error, RATES.get(found, "bf16"), held_out)
 
 
 def _chips(by_dtype: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -97,6 +101,13 @@ def _error(values: Mapping[str, Any], chip: str, own: str) -> str:
         return f"no figures of {chip}: those of {own} used, error unknown"
     group = ("an " if values["group"].startswith("EP") else "a ") + values["group"]
     return f"mean error on {own} {values['error']:.1%}, leaving {group} out {values['held_out']:.1%}"
+
+
+def _judged(values: Mapping[str, Any], gpus: int, *, several: bool) -> float | None:
+    """The mean error on what was left out, where as many GPUs were judged."""
+    if not values["least"] <= gpus <= values["ranks"]:
+        return None
+    return values.get("held_out_nodes") if several else values["held_out"]
 
 
 def _reach(kind: str, values: Mapping[str, Any], gpus: int, *, several: bool) -> str:

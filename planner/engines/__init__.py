@@ -9,6 +9,7 @@ from planner.engines.common.online import REARRANGED_BYTES_PER_S, OnlineBalancer
 from planner.engines.common.releases import check_known
 from planner.engines.common.script import command_line
 from planner.engines.common.verdict import Finding, Verdict, check_role
+from planner.engines.common.vllm_replay import replay_of
 from planner.engines.registry import (
     default_placement,
     elastic_of,
@@ -20,6 +21,7 @@ from planner.engines.registry import (
     online_balancer,
     paired_engines,
     plugin_engines,
+    replay_engines,
     sliced_of,
     stand_ins,
 )
@@ -52,6 +54,8 @@ __all__ = [
     "online_balancer",
     "paired_engines",
     "plugin_engines",
+    "replay_engines",
+    "replay_of",
     "sliced_of",
     "stand_ins",
 ]

@@ -4,7 +4,14 @@ from typing import cast
 
 from planner.base import find_named, modules_with
 from planner.engines.common.elastic import FIXED, Elastic
-from planner.engines.common.interface import Engine, MapFormat, PairedEngine, PluginEngine, StandIn
+from planner.engines.common.interface import (
+    Engine,
+    MapFormat,
+    PairedEngine,
+    PluginEngine,
+    ReplayEngine,
+    StandIn,
+)
 from planner.engines.common.layout import cyclic_placement
 from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.sliced import Sliced
@@ -47,6 +54,13 @@ def plugin_engines() -> dict[str, PluginEngine]:
     engines = _engines()
     with_plugin = [name for name in sorted(engines) if hasattr(engines[name], "emit_with_plugin")]
     return {name: cast("PluginEngine", engines[name]) for name in with_plugin}
+
+
+def replay_engines() -> dict[str, ReplayEngine]:
+    """By name, the engines in which a trace can be replayed."""
+    engines = _engines()
+    with_replay = [name for name in sorted(engines) if hasattr(engines[name], "emit_with_replay")]
+    return {name: cast("ReplayEngine", engines[name]) for name in with_replay}
 
 
 def stand_ins() -> dict[str, StandIn]:

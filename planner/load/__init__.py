@@ -11,6 +11,7 @@ from planner.load.read import read_load
 from planner.load.skewed import hot_shares, lognormal_shares
 from planner.load.spans import named_spans, spans
 from planner.load.split import merge_windows, split_notes, split_windows, window_groups
+from planner.load.trace import load_of_rows
 
 __all__ = [
     "TORCH_SUFFIXES",
@@ -20,6 +21,7 @@ __all__ = [
     "capacity_report",
     "drawn_trace",
     "hot_shares",
+    "load_of_rows",
     "lognormal_shares",
     "merge_windows",
     "named_spans",

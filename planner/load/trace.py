@@ -6,7 +6,7 @@ Shapes: L layers, T tokens, K = top_k, S sequences, W = S windows, E experts.
 import numpy as np
 
 from planner.base import BadInput
-from planner.load.profile import Counts, Ids, Trace
+from planner.load.profile import Counts, Ids, LoadProfile, Trace
 from planner.load.recording import Recording, check_size
 from planner.load.rows import resolve_layers
 from planner.load.spans import spans
@@ -121,4 +121,20 @@ def count_trace(trace: Trace, experts: int, source: str) -> Counts:
     ]
     return np.ascontiguousarray(
         np.array(counts_LW, dtype=np.int64).reshape(layers, sequences, experts).transpose(1, 0, 2)
+    )
+
+
+def load_of_rows(experts_LTK: Ids, load: LoadProfile, source: str) -> LoadProfile:
+    """Rows of a trace, on the layers of `load`, as one window; a layer that has -1 keeps the counts of
+    `load`.
+    """
+    trace = Trace(experts_LTK, (experts_LTK.shape[1],))
+    recorded_L, tokens_LE = trace.recorded_L, load.total_LE.copy()
+    recorded = Trace(experts_LTK[recorded_L], trace.sequence_lengths)
+    tokens_LE[recorded_L] = count_trace(recorded, load.experts, source)[0]
+    unmeasured = set(load.unmeasured_layer_ids) - {
+        layer for layer, known in zip(load.layer_ids, recorded_L, strict=True) if known
+    }
+    return LoadProfile(
+        tokens_LE[None], load.layer_ids, source, trace=trace, unmeasured_layer_ids=tuple(sorted(unmeasured))
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import BadInput, read_text, write_atomic
+from planner.base import BadInput, read_json, read_text, write_atomic
 from planner.engines import (
     Emission,
     check_known,
@@ -12,13 +12,15 @@ from planner.engines import (
     judge_fit,
     map_formats,
     plugin_engines,
+    replay_engines,
+    replay_of,
     stand_ins,
 )
-from planner.load import LoadProfile
+from planner.load import LoadProfile, read_load
 from planner.maps.manifest import MANIFEST, manifest_text, read_manifest
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan import EMITTED_PLAN, read_plan
+from planner.plan import EMITTED_PLAN, kept_bytes, kept_file, kept_of, read_plan
 from planner.problem import Problem
 
 
@@ -33,6 +35,7 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     draft: bool = True,
     role: str = "mixed",
     trust: bool = False,
+    replay: Path | None = None,
 ) -> Emission:
     """What `engine` loads to serve the plan.
 
@@ -54,8 +57,16 @@ def emit_plan(  # noqa: PLR0913 - each is an option of the command
     if not draft:
         _check_no_draft(engine)
         problem, placement = _without_draft(problem, placement)
-    emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
-    emission = emit(placement, problem, model_path or problem.model.name, version, role)
+    served = model_path or problem.model.name
+    if replay is not None:
+        _check_replay(engine)
+        rows = replay_of(read_load([replay], problem.model), problem.model)
+        emission = replay_engines()[engine].emit_with_replay(
+            placement, problem, served, rows, version, role, plugin=plugin
+        )
+    else:
+        emit = plugin_engines()[engine].emit_with_plugin if plugin else found.emit
+        emission = emit(placement, problem, served, version, role)
     if emission.ignored:
         if _given(engine) and not flags_only:
             raise BadInput(f"{plan_file}: {emission.ignored}; {_way_out(problem.model, engine)}")
@@ -115,6 +126,15 @@ def _check_plugin(engine: str, *, flags_only: bool) -> None:
     )
 
 
+def _check_replay(engine: str) -> None:
+    known = replay_engines()
+    if engine not in known:
+        raise BadInput(
+            f"--replay is for --engine {' or '.join(known)}: no other lets a trace's rows route its tokens "
+            "(SGLang simulates even and round-robin routing alone)"
+        )
+
+
 def _check_no_draft(engine: str) -> None:
     if find_engine(engine).DRAFT_IS_OPTIONAL:
         return
@@ -154,13 +174,15 @@ def _served_by(model: ModelSpec, engine: str) -> list[str]:
 
 
 def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Path]:
-    """Write the files, a copy of the plan and a list of both into the folder, made where it is absent.
+    """Write the files, a copy of the plan with its rows of a trace, and a list of all into the folder, made
+    where it is absent.
 
     Each file is replaced whole or not at all. Files that an earlier emission wrote here and this one does not
     are removed: an engine must not find a map of another plan. One that was changed since is nobody's to
     remove: then BadInput, and nothing is written.
     """
-    texts = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
+    texts: dict[str, str | bytes] = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
+    texts |= _kept_rows(plan_file)
     stale = [folder / name for name in _earlier(folder, keep=set(texts))]
     texts[MANIFEST] = manifest_text(texts)
     try:
@@ -171,6 +193,13 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     for path in stale:
         path.unlink(missing_ok=True)
     return [write_atomic(folder / name, text) for name, text in sorted(texts.items())]
+
+
+def _kept_rows(plan_file: Path) -> dict[str, bytes]:
+    """The rows of a trace that lie beside the plan, to lie beside its copy."""
+    kept = kept_of(read_json(plan_file), str(plan_file))
+    content = kept_bytes(kept, plan_file) if kept else None
+    return {kept_file(Path(EMITTED_PLAN)).name: content} if content is not None else {}
 
 
 def _earlier(folder: Path, keep: set[str]) -> list[str]:

@@ -36,8 +36,10 @@ class Manifest:
         return path is not None and digest(path.read_bytes()) != self.digests[name]
 
 
-def manifest_text(texts: Mapping[str, str]) -> str:
-    digests = {name: digest(text.encode()) for name, text in sorted(texts.items())}
+def manifest_text(texts: Mapping[str, str | bytes]) -> str:
+    digests = {
+        name: digest(text.encode() if isinstance(text, str) else text) for name, text in sorted(texts.items())
+    }
     return dump_json({"schema": MANIFEST_SCHEMA, "files": digests})
 
 

@@ -9,6 +9,7 @@ from planner.base import BadInput, check_keys
 from planner.load import LoadProfile
 from planner.model import ModelSpec, body_from_dict, find_model, model_names
 from planner.placement import Placement
+from planner.plan.kept_trace import kept_of
 from planner.plan.to_dict import SCHEMA
 from planner.problem import Objective, Problem, Workload, parse_survival, violations
 from planner.topology import topology_from_dict
@@ -33,6 +34,7 @@ def plan_from_dict(value: Any, where: str) -> SavedPlan:
     check_keys({key: value[key] for key in known if key in value}, where, _REQUIRED, _OPTIONAL)
     problem = _problem(value, where)
     placement = _placement(value["placement"], problem, where)
+    kept_of(value, where)
     broken = violations(problem, placement)
     if broken:
         more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -67,6 +69,7 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "kv_floor_bytes": (int, float), "survive": (str, type(None)), "objective": dict, "resplittable": bool,
+    "traffic": (dict, type(None)),
 }  # fmt: skip
 
 

@@ -136,6 +136,7 @@ def _provenance(
         "seed": request.seed,
         "budget_seconds": request.budget_seconds,
         "prove": request.prove,
+        "held_out_share": request.held_out,
         "model_source": model.source,
         "topology_source": machine.topology.source,
         "topology_sha256": machine.topology.digest(),

@@ -1,59 +1,44 @@
 """Run a plan's dispatch on several loads, placements and numbers of tokens, and calibrate by it."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
 
 from planner.base import BadInput
 from planner.cost import cost
-from planner.placement import Placement
-from planner.problem import Problem
 from planner.topology import Topology
 from probes.calibration.outcome import CalibrationOutcome, Observed, calibrate
 from probes.calibration.rows import PARTS, Asked, asked_of, job_of, observed_of
 from probes.dispatch.job import PLAN
 from probes.dispatch.report import judge
 from probes.dispatch.run import RunFailed, run, with_device
-from probes.dispatch.validation import Settings, busiest
-from probes.emulation.namespaces import emulated
-from probes.emulation.scale import scale_for
-from probes.ranks.start import Cluster
+from probes.dispatch.validation import TOKENS, Contender, Settings, busiest, posed
+from probes.emulation.cluster import Emulation
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 
 def calibrate_machine(
-    problem: Problem, placements: Mapping[str, Placement], settings: Settings, date: str, *, emulate: bool
+    contenders: Mapping[str, Contender], settings: Settings, date: str, cluster: Emulation | None = None
 ) -> CalibrationOutcome | None:
     """None in the ranks of a launched group that leave the word to another.
 
     BadInput where it cannot be run or fitted; RunFailed where a rank fails, or tokens come back wrong.
     """
-    with _machine(problem.topology, emulate=emulate) as (topology, cluster):
-        problem = replace(problem, topology=topology)
-        rows = busiest(cost(problem, placements[PLAN]), settings.layers)
-        observed: list[Observed] = []
-        backend, speaks = "", True
-        for part in PARTS:
-            tokens = max(settings.tokens // part, 1)
-            asked = asked_of(problem, placements, rows, tokens, settings.seed)
-            backend, speaks = _observe(asked, settings, cluster, observed)
-    name = f"{topology.name}, emulated" if emulate else topology.name
-    return calibrate(observed, backend, name, date) if speaks else None
-
-
-@contextmanager
-def _machine(topology: Topology, *, emulate: bool) -> Iterator[tuple[Topology, Cluster | None]]:
-    """The machine that runs, with the rates that its links have, and its cluster where it is emulated."""
-    if not emulate:
-        yield topology, None
-        return
-    with emulated(topology, scale_for(topology)) as cluster:
-        yield cluster.topology, cluster
+    sides, settings = posed(contenders, settings, cluster)
+    problem = sides[PLAN].problem
+    placements = {name: one.placement for name, one in sides.items()}
+    rows = busiest(cost(problem, placements[PLAN]), settings.layers)
+    observed: list[Observed] = []
+    backend, speaks = "", True
+    for part in PARTS:
+        tokens = max((settings.tokens or TOKENS) // part, 1)
+        asked = asked_of(problem, placements, rows, tokens, settings.seed)
+        backend, speaks = _observe(asked, settings, cluster, observed)
+    machine = f"{problem.topology.name}, emulated" if cluster else problem.topology.name
+    return calibrate(observed, backend, machine, date) if speaks else None
 
 
 def _observe(
-    asked: Asked, settings: Settings, cluster: Cluster | None, observed: list[Observed]
+    asked: Asked, settings: Settings, cluster: Emulation | None, observed: list[Observed]
 ) -> tuple[str, bool]:
     """Adds what was observed. The backend, and whether this process speaks."""
     job = with_device(job_of(asked, settings))

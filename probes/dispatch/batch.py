@@ -51,6 +51,7 @@ class Batch:
     tasks: tuple[SlotTask, ...]
     received: list[list[int]]  # source, expert, assignments
     misplaced: str
+    matrices: list[list[int]]  # of each slot: expert, zeros, checksum
 
 
 def expert_matrix(layer_id: int, expert: int, hidden: int, device: torch.device) -> Tensor:
@@ -109,7 +110,8 @@ def prepare(job: DispatchJob, wire: Wire, tokens: Tokens, row: int, side_name: s
     received, misplaced = _arrivals(wire.rank, source_M, entry_Mn3, mine_Z)
     tasks = tuple(_tasks(job, wire, row, mine_Z, entry_Mn3))
     way = flow.Flow(tuple(legs), tuple(ends), len(records_RB))
-    return Batch(job, records_RB, token_R, way, tasks, received, misplaced)
+    matrices = [[expert, *_looks(task[0])] for expert, task in zip(mine_Z.tolist(), tasks, strict=True)]
+    return Batch(job, records_RB, token_R, way, tasks, received, misplaced, matrices)
 
 
 def _send_wrongly(slots_TK: Tensor, experts_TK: Tensor, expert_P: Tensor, slots_per_gpu: int) -> None:
@@ -124,6 +126,14 @@ def _tasks(job: DispatchJob, wire: Wire, row: int, mine_Z: Tensor, entry_Mn3: Te
         row_X, n_X = (entry_Mn3[:, :, 0] == slot).nonzero(as_tuple=True)
         weight_HH = expert_matrix(job.layer_ids[row], expert, job.width, wire.device)
         yield weight_HH, row_X, entry_Mn3[row_X, n_X, 2:]
+
+
+def _looks(weight_HH: Tensor) -> tuple[int, int]:
+    """Zeros, and a sum in which each element counts by its place: whole numbers, exact in any order."""
+    place_H = torch.arange(len(weight_HH), device=weight_HH.device)
+    row_H, column_H = (31 * place_H % 97).to(weight_HH.dtype), (17 * place_H % 89).to(weight_HH.dtype)
+    checksum = (row_H.double() * (weight_HH @ column_H).double()).sum()
+    return int((weight_HH == 0).sum()), int(checksum)
 
 
 def dispatch(wire: Wire, batch: Batch) -> Tensor:

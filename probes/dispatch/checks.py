@@ -12,6 +12,15 @@ import numpy.typing as npt
 from probes.dispatch.prediction import Prediction
 from probes.dispatch.seen import Seen
 from probes.dispatch.sent import Counts
+from probes.dispatch.traffic_checks import (
+    Matrix,
+    TrafficLaw,
+    wrong_load,
+    wrong_matrices,
+    wrong_replicas,
+    wrong_results,
+    wrong_tokens,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Cell:
 
     where: str
     predicted: Prediction
+    law: TrafficLaw
     seen: list[Seen]
 
     @property
@@ -85,11 +95,32 @@ def _wrong_bytes(cell: Cell) -> Iterator[str]:
             yield f"{what}: rank {sender} to rank {receiver} {measured:,} bytes, predicted {predicted:,}"
 
 
+def _alike(cell: Cell) -> Iterator[str]:
+    for entry in cell.seen:
+        yield from wrong_tokens(cell.law, entry.rank, entry.distinct_tokens)
+        yield from wrong_results(cell.law, entry.rank, entry.distinct_results)
+
+
+def _wrong_experts(cell: Cell) -> Iterator[str]:
+    for entry in cell.seen:
+        yield from wrong_matrices(cell.law, entry.rank, [Matrix(*one) for one in entry.matrices])
+
+
 CHECKS: dict[str, tuple[Find, str]] = {
     "sums": (_wrong_sums, "every token came back with exactly the right weighted sum"),
     "holders": (_misplaced, "every expert was asked of a slot that holds it"),
     "assignments": (_wrong_assignments, "assignments per source, GPU and expert equal the prediction"),
     "bytes": (_wrong_bytes, "bytes per pair of ranks equal the prediction, both ways"),
+    "tokens": (_alike, "tokens and what came back of them differ from each other"),
+    "experts": (_wrong_experts, "every slot has a matrix of its own expert, none empty"),
+    "replicas": (
+        lambda cell: wrong_replicas(cell.law, cell.received_SGE),
+        "replicas got the shares of the replica rule",
+    ),
+    "load": (
+        lambda cell: wrong_load(cell.law, cell.received_SGE),
+        "experts were asked for as often as the load says",
+    ),
 }
 
 

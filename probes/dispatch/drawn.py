@@ -14,6 +14,7 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+MANY = 8  # tokens an expert, on average: from there on even a cold one is rarely missed by a step
 ROUNDING = 1e-8  # what chances may miss of their sum, and the next to 1 that is taken for certain
 CLOSE = 1e-10  # largest error of a chance, at which the weights are good enough
 # of each correction of the weights' logarithms: two experts overshoot twice, many hardly at all, so two
@@ -26,10 +27,11 @@ def draw_by_inclusion(chance_E: Floats, tokens: int, top_k: int, rng: np.random.
     """experts_TK: for each token `top_k` distinct experts in order of id, expert e with chance `chance_E[e]`.
 
     Each token by itself follows the law exactly, and so do pairs of its experts; what expectation says of any
-    of them is unbiased. Tokens of one draw depend on each other: of those with as many picks to make, the
-    number that take an expert is rounded at random, not drawn, so that an expert is in about `tokens ·
-    chance` of them, a few more or less. Where chances sum to less than `top_k`, since too few experts have
-    load, the others share what is missing.
+    of them is unbiased. Many tokens are evened: of those that have as many picks to make, the number that
+    take an expert is rounded at random, not drawn, so that an expert is in about `tokens · chance` of them, a
+    few more or less. Few tokens are independent, since evened ones touch more experts than a step of a server
+    does. Where chances sum to less than `top_k`, since too few experts have load, the others share what is
+    missing.
 
     >>> draw_by_inclusion(np.array([0.0, 1.0, 0.5, 0.5]), 4, 2, np.random.default_rng(0)).tolist()
     [[1, 3], [1, 3], [1, 2], [1, 2]]
@@ -102,11 +104,16 @@ def _counts_EJ(take_E: Floats, picks: int) -> Floats:
 def _drawn_TK(take_EJ: Floats, tokens: int, rng: np.random.Generator) -> Ids:
     """Each token walks along the experts, and takes or leaves each."""
     picks = take_EJ.shape[1] - 1
+    evened = tokens * picks >= MANY * len(take_EJ)
     left_T = np.full(tokens, picks, dtype=np.uint8)
     drawn_TK = np.empty((tokens, picks), dtype=np.int64)
     for expert, take_J in enumerate(take_EJ):
         tokens_J = np.bincount(left_T, minlength=picks + 1)
-        taking_J = np.minimum(np.floor(tokens_J * take_J + rng.random(picks + 1)).astype(np.int64), tokens_J)
+        if evened:
+            rounded_J = np.floor(tokens_J * take_J + rng.random(picks + 1)).astype(np.int64)
+            taking_J = np.minimum(rounded_J, tokens_J)
+        else:
+            taking_J = rng.binomial(tokens_J, take_J)
         mixed_T = rng.permutation(tokens)
         grouped_T = mixed_T[np.argsort(left_T[mixed_T], kind="stable")]
         first_J = np.cumsum(tokens_J) - tokens_J

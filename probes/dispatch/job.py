@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, read_npz
-from planner.cost import bytes_of_messages
+from planner.cost import bytes_of_messages, inclusion_E
 from planner.problem import Workload
 from planner.replica import CHOICES
 from probes.dispatch import sent
+from probes.dispatch.drawn import draw_by_inclusion
 from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
@@ -158,7 +159,17 @@ class DispatchJob:
         rng = np.random.default_rng([self.seed, row, source, 0])
         if self.trace_LRK is not None:
             return sent.draw_rows(self.trace_LRK[row], self.tokens_per_rank, rng)
-        return sent.draw_tokens(self.shares_LE[row], self.tokens_per_rank, self.top_k, rng)
+        return draw_by_inclusion(self.chance_E(row), self.tokens_per_rank, self.top_k, rng)
+
+    def chance_E(self, row: int) -> npt.NDArray[np.float64]:
+        """The chance that a token of a row asks for each expert."""
+        if self.trace_LRK is None:
+            chance_E = inclusion_E(self.shares_LE[row], self.top_k)
+            idle_E = chance_E == 0  # they share what is missing where too few experts have load
+            return np.where(idle_E, (self.top_k - chance_E.sum()) / max(idle_E.sum(), 1), chance_E)
+        rows_RK = self.trace_LRK[row]
+        counts_E = np.bincount(rows_RK.ravel(), minlength=self.experts)
+        return counts_E.astype(np.float64) / len(rows_RK)
 
     def slots_TK(self, side_name: str, row: int, source: int) -> sent.Ids:
         """Where the replica rule of that side sends them.

@@ -12,6 +12,7 @@ import numpy as np
 from probes.dispatch import sent
 from probes.dispatch.job import DispatchJob
 from probes.dispatch.sent import Counts
+from probes.dispatch.traffic_checks import TrafficLaw, share_SGE
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,18 @@ class Prediction:
     dispatch_bytes_GG: Counts
     combine_bytes_GG: Counts
     received_SGE: Counts
+
+
+def law_of(job: DispatchJob, side_name: str, row: int) -> TrafficLaw:
+    """What the traffic of one row under one side is drawn from."""
+    side = job.sides[side_name]
+    return TrafficLaw(
+        job.tokens_per_rank,
+        job.width,
+        job.chance_E(row),
+        share_SGE(side.share_LSP[row], side.expert_LP[row], job.gpus, job.experts),
+        len(job.sides) * len(job.layer_ids),
+    )
 
 
 def predict(job: DispatchJob, side_name: str, row: int) -> Prediction:

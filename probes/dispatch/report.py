@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probes.dispatch.checks import Cell, Check, check_all
 from probes.dispatch.job import DispatchJob
-from probes.dispatch.prediction import predict
+from probes.dispatch.prediction import law_of, predict
 from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES, Seen
 from probes.dispatch.sent import Counts
@@ -86,7 +86,12 @@ def _cells(job: DispatchJob, seen: Sequence[Seen]) -> dict[str, list[Cell]]:
         raise RuntimeError(f"the ranks' results are incomplete or double: {missing[:3]}")
     return {
         side: [
-            Cell(job.where(row, side), predict(job, side, row), [by_key[side, row, rank] for rank in ranks])
+            Cell(
+                job.where(row, side),
+                predict(job, side, row),
+                law_of(job, side, row),
+                [by_key[side, row, rank] for rank in ranks],
+            )
             for row in layers
         ]
         for side in job.sides

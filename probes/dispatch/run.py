@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.base import BadInput
+from planner.base import BadInput, read_json, write_json
+from planner.topology import Topology, topology_from_dict
 from probes.dispatch.job import CPU_HIDDEN, DispatchJob, load, save
 from probes.dispatch.seen import Seen
+from probes.emulation.check import check_links
+from probes.emulation.cluster import Emulation
 from probes.ranks.launch import is_launched, launched_world
 from probes.ranks.party import Party, RunFailed, Task
 from probes.ranks.resources import check_torch, choose_device
 from probes.ranks.run import run_over_ranks
-from probes.ranks.start import Cluster
 
 if TYPE_CHECKING:  # torch is imported in the ranks
     from probes.ranks.wire import Wire
 
 __all__ = ["Found", "RunFailed", "run", "task", "task_in", "with_device"]
 
-JOB_FILE = "job.npz"
+JOB_FILE, CLUSTER_FILE = "job.npz", "cluster.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,8 @@ class Found:
     notes: tuple[str, ...]
 
 
-def run(job: DispatchJob, cluster: Cluster | None = None) -> Found:
-    """Dispatch, compute and combine of the job's rows, by one process a GPU, in an emulated cluster if given.
+def run(job: DispatchJob, cluster: Emulation | None = None) -> Found:
+    """Dispatch, compute and combine of the job's rows, by one process a GPU; in the `cluster`, if any.
 
     Ends within the job's timeout, plus a few seconds to clean up. Where a launcher has started the ranks,
     every one returns the same; the one whose `rank` is 0 speaks.
@@ -50,20 +52,31 @@ def run(job: DispatchJob, cluster: Cluster | None = None) -> Found:
     if world != job.gpus:
         started = f"the plan is for {job.gpus} GPUs and {world} ranks were started"
         raise BadInput(f"{started}; start one process for each GPU of the plan")
-    rank, texts = run_over_ranks(
-        task(job), "validate", lambda folder: save(job, folder / JOB_FILE), __name__, cluster
-    )
+    shaped = cluster.topology if cluster else None
+
+    def save_all(folder: Path) -> None:
+        save(job, folder / JOB_FILE)
+        if shaped is not None:
+            write_json(folder / CLUSTER_FILE, shaped.to_dict())
+
+    rank, texts = run_over_ranks(task(job, shaped), "validate", save_all, __name__, cluster)
     found = [json.loads(text) for text in texts]
     hosts = tuple(one["host"] for one in found)
-    apart = launched or cluster is not None
-    return Found(job, _seen(found), hosts, rank, _host_notes(job, hosts) if apart else _notes(job))
+    notes = _host_notes(job, hosts) if launched else _notes(job) if cluster is None else ()
+    return Found(job, _seen(found), hosts, rank, notes)
 
 
-def task(job: DispatchJob) -> Task:
-    """What each rank does: its host and what it saw, as JSON."""
+def task(job: DispatchJob, shaped: Topology | None = None) -> Task:
+    """What each rank does: its host and what it saw, as JSON.
+
+    The links of an emulated cluster, `shaped`, are checked before anything is timed.
+    """
 
     def work_of(wire: "Wire") -> str:
         from probes.dispatch.rank import work
+
+        if shaped is not None:
+            check_links(wire, shaped)
 
         seen = [asdict(entry) for entry in work(job, wire)]
         return json.dumps({"host": socket.gethostname(), "seen": seen})
@@ -73,7 +86,9 @@ def task(job: DispatchJob) -> Task:
 
 def task_in(folder: Path) -> Task:
     """The task of a rank that `probes.ranks.start` has started."""
-    return task(load(folder / JOB_FILE))
+    cluster = folder / CLUSTER_FILE
+    shaped = topology_from_dict(read_json(cluster), CLUSTER_FILE) if cluster.is_file() else None
+    return task(load(folder / JOB_FILE), shaped)
 
 
 def _seen(found: Iterable[dict[str, Any]]) -> list[Seen]:

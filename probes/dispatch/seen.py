@@ -20,6 +20,9 @@ class Seen:
     sent_back_bytes_G: list[int]  # combine
     received_back_bytes_G: list[int]
     received: list[list[int]]  # source, expert, assignments
+    distinct_tokens: int  # different vectors among its tokens, and among what came back of them
+    distinct_results: int
+    matrices: list[list[int]]  # of each slot: expert, zeros of its matrix, checksum
     misplaced: str  # the first assignment that came to a slot which does not hold its expert
     wrong_sums: list[str]  # passes in which a token came back wrong
     seconds: dict[str, list[float]]  # by phase, one for each repeat

@@ -6,101 +6,62 @@ Shapes: L layers that are run, P slots.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.base import BadInput
 from planner.cost import Cost, cost, units
-from planner.placement import Placement
-from planner.problem import Problem
 from planner.replica import find_rule
+from probes.dispatch.contender import Contender, contender_against
+from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
 from probes.dispatch.job import PLAN, DispatchJob, Side
-from probes.dispatch.report import DispatchReport, judge
+from probes.dispatch.outcome import Outcome, Scope
+from probes.dispatch.report import judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
+from probes.dispatch.speed import judged_phases, verdict_of
 from probes.dispatch.timed import Timed
+from probes.dispatch.verdict.tolerance import check_tolerance
+from probes.emulation.cluster import Emulation
+
+__all__ = ["Contender", "Settings", "contender_against", "validate"]
+
+TOKENS = 64  # a rank, where nobody says and nothing else follows
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run: `layers` None means all; `hidden` None means 64 on a CPU, the model's own width on GPUs."""
+    """How to run.
+
+    `layers` None means all; `hidden` None means 64 on a CPU, 512 in an emulated cluster, the model's own
+    width on GPUs; `tokens` None means 64, and as many as a phase needs in an emulated cluster.
+    """
 
     layers: int | None = 4
-    tokens: int = 64
+    tokens: int | None = None
     hidden: int | None = None
     repeats: int = 5
     seed: int = 0
     timeout_seconds: float = 120.0
     device: str = "auto"  # auto, cpu, cuda
+    tolerance: float | None = None  # None: what the law's error and the noise come to
 
 
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """A placement, and the question that it answers: all of a run share model, load and machine."""
-
-    problem: Problem
-    placement: Placement
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What the run measured, and what was predicted for the same layers, token count and width."""
-
-    report: DispatchReport
-    timed: tuple[Timed, ...]  # side by side for each row
-
-    @property
-    def ok(self) -> bool:
-        return self.report.ok
-
-    @property
-    def failed(self) -> list[str]:
-        failed = [check for check in self.report.checks if not check.ok]
-        return [f"check '{check.name}' failed: {check.detail}" for check in failed]
-
-    @property
-    def measured_seconds(self) -> dict[str, dict[str, float]]:
-        """By side and phase, over the layers that were run."""
-        return {
-            side: {phase: float(phases[phase].sum()) for phase in PHASES}
-            for side, phases in self.report.seconds_L.items()
-        }
-
-    @property
-    def predicted_seconds(self) -> dict[str, dict[str, float]]:
-        """By expectation, like `measured_seconds`."""
-        sides = {side: [one.expected for one in self.timed if one.side == side] for side in self.report.cells}
-        return {
-            side: {phase: sum(one.modelled[phase] for one in found) for phase in PHASES}
-            for side, found in sides.items()
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        report = self.report
-        return {
-            "ok": self.ok,
-            "device": report.device,
-            "layers": list(report.layer_ids),
-            "checks": [asdict(check) for check in report.checks],
-            "measured_seconds": self.measured_seconds,
-            "predicted_seconds": self.predicted_seconds,
-            "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
-            "notes": list(report.notes),
-        }
-
-
-def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome:
+def validate(
+    contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None = None
+) -> Outcome:
     """Run the busiest layers of the plan and, interleaved, of what it is held against (`default`, ...).
 
-    BadInput where it cannot be run here; RunFailed where a rank fails.
+    In the `cluster`, where one is emulated. BadInput where it cannot be run here; RunFailed where a rank
+    fails.
     """
-    asked = {name: _at_tokens(one, settings.tokens) for name, one in contenders.items()}
+    check_tolerance(settings.tolerance)
+    asked, settings = posed(contenders, settings, cluster)
     plan = asked[PLAN]
     rows = busiest(cost(plan.problem, plan.placement), settings.layers)
-    found = run(_job(asked, rows, settings))
+    found = run(_job(asked, rows, settings), cluster)
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
     timed = tuple(
@@ -114,12 +75,37 @@ def validate(contenders: Mapping[str, Contender], settings: Settings) -> Outcome
         for row, layer_id in enumerate(report.layer_ids)
         for side in report.cells
     )
-    return Outcome(report, timed)
+    judged = judged_phases(found, plan.problem.topology, emulated=cluster is not None)
+    verdict = None
+    if judged.phases:
+        verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
+    return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
 
 
-def _at_tokens(one: Contender, tokens: int) -> Contender:
-    workload = replace(one.problem.workload, tokens_per_rank=tokens)
-    return replace(one, problem=replace(one.problem, workload=workload))
+def posed(
+    contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None
+) -> tuple[dict[str, Contender], Settings]:
+    """The questions for the tokens and the machine of the run, and how it is run."""
+    asked = dict(contenders)
+    if cluster is not None:
+        asked = {name: in_cluster(one, cluster) for name, one in asked.items()}
+        width = settings.hidden or min(WIDTH, asked[PLAN].problem.model.dispatch_width)
+        tokens = settings.tokens or long_enough(asked[PLAN], width)
+        settings = replace(settings, hidden=width, tokens=tokens, device="cpu")
+    tokens = settings.tokens or TOKENS
+    return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
+
+
+def _scope(job: DispatchJob) -> Scope:
+    return Scope(
+        job.tokens_per_rank,
+        job.width,
+        job.repeats,
+        job.seed,
+        job.transport,
+        job.dispatch_dtype,
+        job.combine_dtype,
+    )
 
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
@@ -153,7 +139,7 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         dispatch_dtype=workload.dispatch_dtype,
         combine_dtype=workload.combine_dtype,
         hidden=settings.hidden,
-        tokens_per_rank=settings.tokens,
+        tokens_per_rank=problem.workload.tokens_per_rank,
         repeats=settings.repeats,
         seed=settings.seed,
         timeout_seconds=settings.timeout_seconds,

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,16 @@ from pathlib import Path
 
 from planner.topology import Topology
 from probes.emulation.links import address
+from probes.ranks.keep import kept
 
 SETUP_SECONDS = 30.0
 _PORT = 29400  # any: the namespaces have no other program
-_AS_HOST = "import os, socket, sys; socket.sethostname(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
+_AS_HOST = """\
+import ctypes, os, socket, sys
+socket.sethostname(sys.argv[1])
+ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with whoever has started it
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Emulation:
 
     topology: Topology
     enter: tuple[str, ...]  # the words before a command that runs in the cluster
+    scale: float = 1.0  # by which the rates were divided
 
     @property
     def ranks(self) -> int:
@@ -69,14 +75,14 @@ class Emulation:
         Ends within the time limit; whatever is left then is killed.
         """
         deadline = time.monotonic() + timeout_seconds
-        with tempfile.TemporaryDirectory(prefix="moeplan-emulate-") as name, contextlib.ExitStack() as stack:
+        with kept("moeplan-emulate-") as here, contextlib.ExitStack() as stack:
             started = []
             for rank in range(self.ranks):
-                started.append(self._start(rank, argv, Path(name), environment or {}))
+                started.append(self._start(rank, argv, here.folder, environment or {}))
                 stack.callback(end, started[-1])
             codes = [_exit_code(process, deadline) for process in started]
             return tuple(
-                Ended(rank, code, *(_written(Path(name), kind, rank) for kind in ("out", "err")))
+                Ended(rank, code, *(_written(here.folder, kind, rank) for kind in ("out", "err")))
                 for rank, code in enumerate(codes)
             )
 

@@ -16,9 +16,10 @@ _HARDWARE = "02:00:00:00:00:77"  # a packet is for whoever gets it, so all have 
 _MTU = 9000  # with 1500, headers would take 4 % of the shaped rate
 _FRAME_SHARE = (_MTU + 14) / (_MTU - 52)  # bytes that tc counts for each byte that TCP carries
 _PIECE_BYTES = 2 * (_MTU + 14)  # what the kernel hands over at once: small, so that links are not bursty
-_PROMPT_SECONDS = 0.001  # what a link may catch up when the machine was busy elsewhere
+_BURST_BYTES = 4_000  # what an idle link may send ahead; a piece may be larger, its excess is paid back
+_PROMPT_SECONDS = 0.001  # and what it may catch up when the machine was busy elsewhere
 _QUEUE_PACKETS = 20_000  # never full: windows end before, and a lost packet costs TCP 0.2 s
-_WINDOW_BYTES = 262_144  # that a connection has under way
+_WINDOW_BYTES = 262_144  # under way on a connection: more is waited for in a pipe, less stalls when busy
 _CONGESTION = "reno"  # in every kernel; bbr leaves a tenth of a link unused that is busy both ways
 
 
@@ -111,7 +112,7 @@ def _shaped_ends(topology: Topology, device: str, shapers: Iterable[Shaper], fie
 def _held(topology: Topology, device: str, number: int, resource: int) -> list[str]:
     """A class with the rate of a resource. Its queue holds packets: fq_codel is not in every kernel."""
     rate = float(topology.capacity_R[resource]) * _FRAME_SHARE
-    burst = _PIECE_BYTES + int(rate * _PROMPT_SECONDS)
+    burst = _BURST_BYTES + int(rate * _PROMPT_SECONDS)
     limits = f"rate {round(rate * 8)}bit burst {burst} cburst {burst} quantum {_PIECE_BYTES}"
     return [
         f"class add dev {device} parent 1: classid 1:{number:x} htb {limits}",

@@ -64,7 +64,7 @@ def emulated(topology: Topology, scale: float = 1.0) -> Iterator[Emulation]:
         user = [] if as_root else ["--user", "--preserve-credentials"]
         enter = ("nsenter", "--target", str(helper.pid), *user, "--net", "--mount")
         _set_up(setup_script(shaped), enter)
-        yield Emulation(shaped, enter)
+        yield Emulation(shaped, enter, scale)
     finally:
         end(helper)
         for pipe in (helper.stdin, helper.stdout, helper.stderr):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.base import Evidence, Rate
 from planner.topology import Topology, with_rates
 
-ALL_BYTES_PER_S = 120e6  # that all ranks send together: with two cores, rates of links stay true up to there
+ALL_BYTES_PER_S = 160e6  # that all ranks send together: on two cores, links keep their rates up to there
 
 
 def scale_for(topology: Topology) -> float:

@@ -35,7 +35,13 @@ class _Rates:
     def of_pcie(self, pcie: Pcie | None) -> Pcie | None:
         if pcie is None:
             return None
-        return replace(pcie, rates=self._of_ports("pcie", dict(enumerate(pcie.rates))))
+        switches = tuple(
+            replace(switch, uplink=self._now(f"pcie{index}/up", switch.uplink))
+            for index, switch in enumerate(pcie.switches)
+        )
+        between = pcie.inter_socket and self._now("socket0/socket1", pcie.inter_socket)
+        ports = self._of_ports("pcie", dict(enumerate(pcie.rates)))
+        return replace(pcie, rates=ports, switches=switches, inter_socket=between)
 
     def of_nics(self, node: Node) -> tuple[Nic, ...]:
         """The NICs of a pool share its rate as they share its line rate."""

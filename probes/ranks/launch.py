@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from planner.base import BadInput
 from probes.fabric.hostlist import expand_hosts
 
-MEETING_PORT = "29500"  # torch's own default
+MEETING_PORT = 29500  # torch's own default; a Slurm job takes one of its own above it
+MEETING_PORTS = 2000  # below the ports that Linux hands out by itself
 
 
 @dataclass(frozen=True)
@@ -120,12 +121,23 @@ def adopt(environment: MutableMapping[str, str]) -> Launch | None:
         return None
     if "MASTER_ADDR" not in environment:
         environment["MASTER_ADDR"] = _meeting_host(environment, launch)
-    environment.setdefault("MASTER_PORT", MEETING_PORT)
+    environment.setdefault("MASTER_PORT", str(_meeting_port(environment)))
     environment["RANK"], environment["WORLD_SIZE"] = str(launch.rank), str(launch.world)
     environment["LOCAL_RANK"] = str(launch.local_rank)
     if launch.ranks_per_host:
         environment["LOCAL_WORLD_SIZE"] = str(launch.ranks_per_host)
     return launch
+
+
+def _meeting_port(environment: Mapping[str, str]) -> int:
+    """Two steps that run at the same time on one host do not meet each other.
+
+    >>> _meeting_port({"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1"})
+    29578
+    """
+    numbers = [environment.get(name, "0") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
+    counts = [int(number) for number in numbers if number.isascii() and number.isdigit()]
+    return MEETING_PORT + sum(counts) % MEETING_PORTS
 
 
 def _meeting_host(environment: Mapping[str, str], launch: Launch) -> str:

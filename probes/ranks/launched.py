@@ -16,7 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 from planner.base import BadInput
 from probes.ranks.last_words import LastWords, last_words
 from probes.ranks.launch import launched_world, run_id
-from probes.ranks.meeting import LINGER_SECONDS, Meeting, open_store
+from probes.ranks.meeting import Meeting, open_store
 from probes.ranks.party import Limit, PeersLostError, RankBugError, RunFailed, Task
 from probes.ranks.reason import account_of, reason_of, said_of
 from probes.ranks.stop import stoppable
@@ -25,12 +25,16 @@ from probes.ranks.wire import open_wire
 EARLY_SECONDS = 15.0  # for a rank that fails before the run begins to reach the others
 
 
-def run_launched(task: Task, limit: Limit) -> tuple[int, list[str]]:
-    """The number of this rank, and what every rank found. RunFailed names the ranks that did not answer."""
+def run_launched(task: Task, limit: Limit, parent: int) -> tuple[int, list[str]]:
+    """The number of this rank, and what every rank found. RunFailed names the ranks that did not answer.
+
+    `parent` is the process that started this one.
+    """
     rank, world = int(os.environ["RANK"]), task.party.ranks
     if limit.over:
         raise RunFailed(f"rank {rank}: busy in 'import of torch'; {limit.text}")
-    with stoppable(), last_words(rank, limit) as words:
+    with stoppable(), last_words(rank, limit, parent) as words:
+        words.phase = f"meeting at {os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         meeting = _meet(rank, world, limit)
         try:
             meeting.muster(limit)
@@ -96,35 +100,27 @@ def _meet(rank: int, world: int, limit: Limit) -> Meeting:
         if rank == 0 and "EADDRINUSE" in str(error):
             free = "set MASTER_PORT to a free one for every rank"
             taken = f"port {port} of {socket.gethostname()} is taken; {free}"
-            _tell_under(host, port, world, taken)
             raise RunFailed(taken) from error
         late = f"rank {rank} did not find rank 0 at {host}:{port}"
         raise RunFailed(f"{late} ({said_of(error)}); {limit.text}") from error
     return Meeting(PrefixStore(run_id(os.environ), store), rank, world)
 
 
-def _tell_under(host: str, port: int, world: int, fault: str) -> None:
-    """Our ranks wait where another launch has its store: there they hear it, if it is one."""
-    with contextlib.suppress(dist.DistError):
-        store = open_store(host, port, world, Limit.from_now(LINGER_SECONDS), here=False)
-        meeting = Meeting(PrefixStore(run_id(os.environ), store), 0, world)
-        if run_id(os.environ):
-            meeting.tell_fault(fault)
-
-
 def _lost(error: Exception, meeting: Meeting, limit: Limit, phase: str) -> RunFailed:
     """The ranks lost each other, or the time is over: why."""
     try:
-        why = meeting.roll_call() or (
-            f"every rank was at work, rank {meeting.rank} in '{phase}'; {limit.text}"
-            if limit.over
-            else "the ranks lost each other; look at the network and the first rank's log"
-        )
+        why = meeting.roll_call()
+        if why is None and limit.over:
+            why = f"every rank was at work, rank {meeting.rank} in '{phase}'; {limit.text}"
+        elif why is None:
+            why = (
+                f"the ranks lost each other ({said_of(error)}); look at the network and the first rank's log"
+            )
         _hang_up()
         meeting.leave()
     except dist.DistError:
         why = "the ranks lost each other and the store of rank 0 as well; look at rank 0's log first"
-    return RunFailed(f"{why} ({said_of(error)})")
+    return RunFailed(why)
 
 
 def _failed(error: Exception, meeting: Meeting, phase: str) -> Exception:

@@ -5,6 +5,7 @@ several the user starts the same command everywhere with torchrun or srun; each 
 WORLD_SIZE in its environment and works as a rank (`probes.ranks.launched`).
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from probes.ranks.party import Limit, RunFailed, Task
 from probes.ranks.resources import available_bytes, check_memory
 from probes.ranks.start import Cluster, make_room, run_here
 from probes.ranks.stop import stoppable
+
+PARENT = os.getppid()  # as early as can be: whether it has gone is asked after torch has been imported
 
 
 def run_over_ranks(
@@ -29,7 +32,7 @@ def run_over_ranks(
     if is_launched() and cluster is None:
         from probes.ranks.launched import run_launched
 
-        return run_launched(task, limit)
+        return run_launched(task, limit, PARENT)
     if party.device == "cpu":
         check_memory(party.ranks, available_bytes(), verb)
     with stoppable(), kept(f"moeplan-{verb}-") as here:

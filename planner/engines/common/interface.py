@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from planner.engines.common.command import NodeCommand
 from planner.engines.common.releases import Release
 from planner.engines.common.verdict import MIXED, Verdict
+from planner.engines.common.vllm_replay import Replay
 from planner.model import ModelSpec
 from planner.placement import Placement
 from planner.problem import Problem, Violation
@@ -135,6 +136,23 @@ class PluginEngine(Engine, Protocol):
         role: str = MIXED,
     ) -> Emission:
         """As `emit`, with the plugin among the files."""
+
+
+class ReplayEngine(Engine, Protocol):
+    """An engine whose tokens a package of ours can route by the rows of a trace."""
+
+    def emit_with_replay(
+        self,
+        placement: Placement,
+        problem: Problem,
+        model_path: str,
+        replay: Replay,
+        version: str | None = None,
+        role: str = MIXED,
+        *,
+        plugin: bool = False,
+    ) -> Emission:
+        """As `emit`, or as `emit_with_plugin`, with the trace's rows among the files."""
 
 
 class StandIn(Engine, Protocol):

@@ -11,6 +11,7 @@ from planner.base import BadInput
 from planner.engines.common import vllm_plan_plugin
 from planner.engines.common.command import Requirement
 from planner.engines.common.layout import rows_by_layer
+from planner.engines.common.vllm_package import pyproject, requirement
 from planner.engines.common.vllm_plugin_map import map_text
 from planner.model import ModelSpec
 from planner.placement import Placement
@@ -20,39 +21,8 @@ FOLDER = "vllm_plugin"  # beside launch.sh
 MAP_PATH = f"{FOLDER}/{PACKAGE}/{vllm_plan_plugin.MAP_NAME}"
 MAP_VARIABLE = vllm_plan_plugin.MAP
 RELEASE = "2"  # 1 had its map in the package alone
-_GROUP = "vllm.general_plugins"
-_CHECK = (
-    "import os; from importlib.metadata import entry_points as found; "
-    f'there = any(one.name == "{PACKAGE}" and one.dist.version == "{RELEASE}" '
-    f'for one in found(group="{_GROUP}")); '
-    f'listed = "{PACKAGE}" in os.environ.get("VLLM_PLUGINS", "{PACKAGE}").split(","); '
-    "raise SystemExit(not (there and listed))"
-)
-REQUIREMENT = Requirement(
-    check=f"python3 -c '{_CHECK}'",
-    missing=(
-        f"the plan's plugin is not in vLLM's environment on this node: pip install ./{FOLDER}, "
-        f"and list {PACKAGE} in VLLM_PLUGINS where you set that"
-    ),
-    package=FOLDER,
-)
-
-_PYPROJECT = f"""[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{PACKAGE.replace("_", "-")}"
-version = "{RELEASE}"
-description = "Makes vLLM's expert balancer return the placement of a moeplan plan"
-requires-python = ">=3.10"
-
-[project.entry-points."{_GROUP}"]
-{PACKAGE} = "{PACKAGE}:register"
-
-[tool.hatch.build.targets.wheel]
-packages = ["{PACKAGE}"]
-"""
+REQUIREMENT: Requirement = requirement(PACKAGE, RELEASE, FOLDER, "the plan's plugin")
+_DESCRIPTION = "Makes vLLM's expert balancer return the placement of a moeplan plan"
 
 
 def package(placement: Placement, model: ModelSpec) -> dict[str, str]:
@@ -68,7 +38,7 @@ def package(placement: Placement, model: ModelSpec) -> dict[str, str]:
         )
     module = Path(__file__).with_name("vllm_plan_plugin.py").read_text(encoding="utf-8")
     return {
-        f"{FOLDER}/pyproject.toml": _PYPROJECT,
+        f"{FOLDER}/pyproject.toml": pyproject(PACKAGE, RELEASE, _DESCRIPTION),
         f"{FOLDER}/{PACKAGE}/__init__.py": module,
         MAP_PATH: map_text(rows_by_layer(placement), model, placement.gpus),
     }

@@ -7,7 +7,7 @@ its own expert layers, on a CPU.
 from collections.abc import Mapping, Sequence
 
 from planner.base import BadInput
-from planner.engines.common import dynamo, script, usual, vllm_plugin
+from planner.engines.common import dynamo, script, usual, vllm_plugin, vllm_replay
 from planner.engines.common.command import node_command
 from planner.engines.common.elastic import Elastic
 from planner.engines.common.interface import Emission
@@ -16,6 +16,7 @@ from planner.engines.common.online import OnlineBalancer
 from planner.engines.common.releases import Release, find_release
 from planner.engines.common.sliced import Sliced
 from planner.engines.common.verdict import MIXED, ROLES, Verdict, check_role
+from planner.engines.common.vllm_replay import Replay
 from planner.engines.vllm import redundant, rules
 from planner.engines.vllm.backend import WHEEL, transport
 from planner.engines.vllm.launch import STEP_INTERVAL, Launch, node_words
@@ -96,22 +97,28 @@ def emit(
     placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
 ) -> Emission:
     """The launch script: there is no file that vLLM 0.33.0 would load."""
-    launch, notes = _judged(placement, problem, version, role, plugin=False)
-    ignored = _ignored(launch)
-    return _emission(launch, model_path, version, (*notes, f"WARNING: {ignored}"), ignored=ignored)
+    return _emit(placement, problem, model_path, version, role)
 
 
 def emit_with_plugin(
     placement: Placement, problem: Problem, model_path: str, version: str | None = None, role: str = MIXED
 ) -> Emission:
     """The launch script, and the package that makes vLLM's balancer return the plan's map."""
-    launch, notes = _judged(placement, problem, version, role, plugin=True)
-    if not launch.backend.eplb:
-        raise BadInput(f"{_ignored(launch)}; a plugin cannot change that: leave --plugin out")
-    package = vllm_plugin.package(placement, problem.model)
-    return _emission(
-        launch, model_path, version, (*notes, *vllm_plugin.notes(STEP_INTERVAL)), package=package
-    )
+    return _emit(placement, problem, model_path, version, role, plugin=True)
+
+
+def emit_with_replay(
+    placement: Placement,
+    problem: Problem,
+    model_path: str,
+    replay: Replay,
+    version: str | None = None,
+    role: str = MIXED,
+    *,
+    plugin: bool = False,
+) -> Emission:
+    """As `emit`, or `emit_with_plugin`, and the package that routes tokens by a trace's rows."""
+    return _emit(placement, problem, model_path, version, role, plugin=plugin, replay=replay)
 
 
 def dynamo_words(words: Sequence[str]) -> list[str]:
@@ -119,14 +126,33 @@ def dynamo_words(words: Sequence[str]) -> list[str]:
     return dynamo.worker(words, ["vllm", "serve"], ["python3", "-m", "dynamo.vllm", "--model"])
 
 
-def _judged(
-    placement: Placement, problem: Problem, version: str | None, role: str, *, plugin: bool
-) -> tuple[Launch, tuple[str, ...]]:
-    """The launch, and what is said of its release. BadInput where it would not serve."""
+def _emit(
+    placement: Placement,
+    problem: Problem,
+    model_path: str,
+    version: str | None,
+    role: str,
+    *,
+    plugin: bool = False,
+    replay: Replay | None = None,
+) -> Emission:
+    """BadInput where it would not serve."""
     check_role(TITLE, role, ROLES, problem.workload.phase)
     release, notes = find_release(TITLE, RELEASES, version)
     refuse_broken(placement, problem, judge(problem, version, role).violations)
-    return Launch(problem, release, role, plugin), notes
+    launch = Launch(problem, release, role, plugin, replay is not None)
+    files, ignored = dict[str, str](), _ignored(launch)
+    if not plugin:
+        notes += (f"WARNING: {ignored}",)
+    elif not launch.backend.eplb:
+        raise BadInput(f"{ignored}; a plugin cannot change that: leave --plugin out")
+    else:
+        files, ignored = vllm_plugin.package(placement, problem.model), ""
+        notes += vllm_plugin.notes(STEP_INTERVAL)
+    if replay is not None:
+        files |= vllm_replay.package(replay)
+        notes += vllm_replay.notes(replay)
+    return _emission(launch, model_path, version, notes, files, ignored)
 
 
 def _emission(
@@ -134,20 +160,20 @@ def _emission(
     model_path: str,
     version: str | None,
     notes: tuple[str, ...],
-    *,
-    package: Mapping[str, str] | None = None,
-    ignored: str = "",
+    files: Mapping[str, str],
+    ignored: str,
 ) -> Emission:
     problem, topology = launch.problem, launch.problem.topology
     notes += tuple(f"{how}{finding.text}" for finding, how in rules.findings(launch) if how is not None)
     notes += () if launch.role == MIXED else (TRANSFER,)
-    requires = (vllm_plugin.REQUIREMENT,) if package else ()
+    needs = ((launch.plugin, vllm_plugin.REQUIREMENT), (launch.replay, vllm_replay.REQUIREMENT))
+    requires = tuple(requirement for needed, requirement in needs if needed)
     words = [node_words(launch, model_path, node) for node in range(topology.node_count)]
     commands = script.on_devices(topology, words)
     title = f"{TITLE} {version or launch.release.version}, {problem.model.name} on {problem.gpus} GPUs"
     text = script.per_node(title, notes, topology, commands, requires)
     started = tuple(node_command(words, requires=requires) for words in commands)
-    return Emission({**(package or {}), "launch.sh": text}, text, notes, ignored, started)
+    return Emission({**files, "launch.sh": text}, text, notes, ignored, started)
 
 
 def _ignored(launch: Launch) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planner.cost import low_latency_bytes, low_latency_width
-from planner.engines.common import script, vllm_plugin
+from planner.engines.common import script, vllm_plugin, vllm_replay
 from planner.engines.common.releases import Release
 from planner.engines.common.verdict import DECODE, MIXED, PREFILL
 from planner.engines.common.vllm_serve import serve_words
@@ -31,6 +31,7 @@ class Launch:
     release: Release
     role: str = MIXED
     plugin: bool = False
+    replay: bool = False
 
     @cached_property
     def backend(self) -> Backend:
@@ -72,6 +73,8 @@ class Launch:
             found.append((SIDE_CHANNEL, f"\"${{{SIDE_CHANNEL}:-$(hostname -I | cut -d' ' -f1)}}\""))
         if self.plugin:
             found.append((vllm_plugin.MAP_VARIABLE, f"{script.PLAN_DIR}/{vllm_plugin.MAP_PATH}"))
+        if self.replay:
+            found.append(vllm_replay.STRATEGY)
         return [f"{name}={value}" for name, value in found]
 
 

@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 from planner.base import BadInput
 from planner.cli import main
 from planner.exchange import NCCL, PLAN, Run, check_unchanged, gains, hold, read_traffic
-from planner.plan import read_plan
+from planner.plan import read_plan, write_plan
 from planner.problem import TRANSPORTS
+from tests.planner.traced import plan_of, trace_file
 
 
 def moeplan(*words: object) -> Result:
@@ -131,3 +132,19 @@ def test_the_manifest_names_the_plan_it_is_of(plan: Path, folder: Path) -> None:
     problem = read_plan(plan).problem
     assert (value["ranks"], value["transport"]) == (problem.gpus, problem.workload.transport)
     assert len(value["plan_sha256"]) == 64
+
+
+def test_the_rows_kept_beside_a_plan_are_what_is_sent(tmp_path: Path) -> None:
+    """Not the counts of the plan's load, which know nothing of what is chosen together."""
+    path = write_plan(plan_of(trace_file(tmp_path)), tmp_path / "plan.json")
+    with_rows = json.loads(_manifest_of(path, tmp_path / "rows"))
+    path.with_name("plan.trace.npz").unlink()
+    with_counts = json.loads(_manifest_of(path, tmp_path / "counts"))
+    assert (with_rows["traced"], with_counts["traced"]) == (True, False)
+    assert with_rows["load"] == "plan.trace.npz"
+
+
+def _manifest_of(plan: Path, out: Path) -> str:
+    result = moeplan("traffic", plan, "-o", out, "--layers", "all")
+    assert result.exit_code == 0, result.output
+    return (out / "manifest.json").read_text()

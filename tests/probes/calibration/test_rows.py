@@ -8,7 +8,7 @@ from planner.engines import default_placement
 from planner.problem import violations
 from probes.calibration.rows import asked_of, job_of
 from probes.calibration.run import calibrate_machine
-from probes.dispatch.validation import Settings
+from probes.dispatch.validation import Contender, Settings
 from tests.planner.small import question, two_nodes
 
 PROBLEM = question()
@@ -42,5 +42,6 @@ def test_a_job_has_a_row_for_each_load_and_layer() -> None:
 def test_gloo_is_not_fitted_to_links_that_it_was_never_measured_on() -> None:
     """Nothing is started."""
     problem = question(topology=two_nodes("preset"))
+    sides = {name: Contender(problem, placement) for name, placement in SIDES.items()}
     with pytest.raises(BadInput, match="is preset, not measured; emulate the machine with --emulate"):
-        calibrate_machine(problem, SIDES, Settings(device="cpu"), "2026-01-15", emulate=False)
+        calibrate_machine(sides, Settings(tokens=8, device="cpu"), "2026-01-15")

@@ -68,13 +68,14 @@ def test_the_odds_of_two_picks_by_hand() -> None:
     assert [17 * chance for chance in sets.values()] == pytest.approx([6, 3, 3, 2, 2, 1], abs=1e-6)
 
 
-def test_each_token_of_a_draw_follows_the_law() -> None:
+@pytest.mark.parametrize("tokens", [3, 20])
+def test_each_token_of_a_draw_follows_the_law(tokens: int) -> None:
     """Tokens share what is rounded; one alone, over many draws, has each pair as often as it must."""
     chance_E, draws = np.array(SMALL["skewed"]), 3000
     take_EJ = _take_EJ(chance_E, 2)
     sets = chances_of_sets(take_EJ, 2)
-    seen_DTK = [_drawn_TK(take_EJ, 3, np.random.default_rng(seed)) for seed in range(draws)]
-    for token in (0, 2):
+    seen_DTK = [_drawn_TK(take_EJ, tokens, np.random.default_rng(seed)) for seed in range(draws)]
+    for token in (0, tokens - 1):
         seen = [tuple(drawn_TK[token].tolist()) for drawn_TK in seen_DTK]
         for chosen, chance in sets.items():
             spread = np.sqrt(draws * chance * (1 - chance))
@@ -93,17 +94,25 @@ def test_one_large_draw_has_the_law_of_its_pairs() -> None:
 def test_experts_are_distinct_and_as_many_as_expected(load: tuple[np.ndarray, int], seed: int) -> None:
     """In every token, for any skew; the count of each expert is off by what rounding makes, not by chance."""
     chance_E, top_k = load
-    experts_TK = draw_by_inclusion(chance_E, 300, top_k, np.random.default_rng(seed))
-    again_TK = draw_by_inclusion(chance_E, 300, top_k, np.random.default_rng(seed))
+    experts_TK = draw_by_inclusion(chance_E, 400, top_k, np.random.default_rng(seed))
+    again_TK = draw_by_inclusion(chance_E, 400, top_k, np.random.default_rng(seed))
     assert (experts_TK == again_TK).all()
-    assert experts_TK.shape == (300, top_k)
+    assert experts_TK.shape == (400, top_k)
     assert (np.diff(experts_TK, axis=1) > 0).all()
     counts_E = np.bincount(experts_TK.ravel(), minlength=len(chance_E))
     told_E = chance_E > 0
-    assert np.abs(counts_E - 300 * chance_E)[told_E].max(initial=0) < 9
-    assert (counts_E[chance_E == 1] == 300).all()
+    assert np.abs(counts_E - 400 * chance_E)[told_E].max(initial=0) < 9
+    assert (counts_E[chance_E == 1] == 400).all()
     if told_E.sum() >= top_k:
         assert not counts_E[~told_E].any()
+
+
+def test_few_tokens_touch_as_many_experts_as_independent_ones() -> None:
+    """16 tokens of two experts among 64: 25.4 experts if each token is by itself; evened it were 32."""
+    chance_E = np.full(64, 2 / 64)
+    rngs = map(np.random.default_rng, range(200))
+    touched = [len(np.unique(draw_by_inclusion(chance_E, 16, 2, rng))) for rng in rngs]
+    assert np.mean(touched) == pytest.approx(64 * (1 - (1 - 2 / 64) ** 16), abs=0.8)
 
 
 def test_a_load_keeps_its_skew() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from probes.dispatch.checks import CHECKS
 from probes.dispatch.prediction import predict
 from probes.dispatch.report import judge
 from probes.dispatch.run import Found
@@ -31,6 +32,9 @@ def right_account() -> list[Seen]:
             sent_back_bytes_G=[1280, 1280],
             received_back_bytes_G=[1280, 1280],
             received=[[0, rank, 10], [1, rank, 10]],
+            distinct_tokens=10,
+            distinct_results=10,
+            matrices=[[rank, 64 * 64 // 3, 5 + rank]],
             misplaced="",
             wrong_sums=[],
             seconds={phase: [1.0 + rank, 9.0, 3.0 - rank] for phase in PHASES},
@@ -44,10 +48,10 @@ def account(seen: list[Seen], *notes: str) -> Found:
 
 
 def test_the_right_account_passes() -> None:
-    """All four checks, and the note that a CPU is no GPU."""
+    """All checks, and the note that a CPU is no GPU."""
     report = judge(account(right_account(), "a note"))
     assert report.ok
-    assert [check.name for check in report.checks] == ["sums", "holders", "assignments", "bytes"]
+    assert [check.name for check in report.checks] == list(CHECKS)
     assert report.notes[0].startswith("ran on the CPU")
     assert report.bytes_GG["plan"].tolist() == predict(JOB, "plan", 0).dispatch_bytes_GG.tolist()
     assert judge(replace(account(right_account()), job=replace(JOB, device="cuda"))).notes == ()
@@ -63,15 +67,16 @@ def test_seconds_are_the_slowest_rank_then_the_median() -> None:
     [
         ({"wrong_sums": ["token 3"]}, "sums", "layer 4 (plan): token 3"),
         ({"misplaced": "slot 1"}, "holders", "layer 4 (plan): slot 1"),
+        ({"distinct_tokens": 1}, "tokens", "layer 4 (plan): 10 of 10 tokens of rank 1 are the same vector"),
         (
-            {"received": [[0, 1, 10], [1, 1, 9]]},
-            "assignments",
-            "layer 4 (plan): rank 1 sent expert 1 to GPU 1 9 times, predicted 10",
+            {"distinct_results": 1},
+            "tokens",
+            "layer 4 (plan): of 10 tokens of rank 1 only 1 came back different",
         ),
         (
-            {"received": [[0, 1, 10]]},
-            "assignments",
-            "layer 4 (plan): rank 1 sent expert 1 to GPU 1 0 times, predicted 10",
+            {"matrices": [[1, 4096, 0]]},
+            "experts",
+            "layer 4 (plan): the matrix of expert 1 on rank 1 has 4096 zeros of 4096 elements, not a third",
         ),
         (
             {"sent_bytes_G": [1440, 1441]},
@@ -101,6 +106,20 @@ def test_one_wrong_number_fails_its_check_alone(change: dict[str, Any], check: s
     report = judge(account([first, replace(second, **change)]))
     assert {entry.name: entry.detail for entry in report.checks if not entry.ok} == {check: says}
     assert not report.ok
+
+
+@pytest.mark.parametrize(("received", "times"), [([[0, 1, 10], [1, 1, 9]], 9), ([[0, 1, 10]], 0)])
+def test_an_assignment_that_is_missing_is_missed_by_the_load_too(
+    received: list[list[int]], times: int
+) -> None:
+    """Every token asks for both experts: one that does not is no draw of that load."""
+    first, second = right_account()
+    report = judge(account([first, replace(second, received=received)]))
+    failed = {entry.name: entry.detail for entry in report.checks if not entry.ok}
+    assert set(failed) == {"assignments", "load"}
+    assert (
+        failed["assignments"] == f"layer 4 (plan): rank 1 sent expert 1 to GPU 1 {times} times, predicted 10"
+    )
 
 
 def test_a_missing_account_is_never_a_success() -> None:

@@ -4,58 +4,12 @@ from itertools import permutations
 
 import pytest
 
-from planner.base import Evidence, GpuModel, Rate
-from planner.topology import Fabric, Island, Nic, Node, NvLink, PairLink, Pcie, PcieSwitch, Topology
+from planner.topology import Node, Topology
 from probes.emulation.flat import flat_cluster
 from probes.emulation.links import setup_script
 from probes.emulation.scale import ALL_BYTES_PER_S, as_shaped, scale_for
 from probes.emulation.wiring import Wiring, wiring_of
-
-SAID = Evidence("assumed", "made up for tests")
-MODEL = GpuModel("rank", 1e9, 1e9, {"bf16": 1e9}, SAID)
-FLAT = Fabric("none", SAID)
-LEAF_AND_SPINE = Fabric("leaf-spine", SAID, nodes_per_leaf=1, oversubscription=2.0, nodes_per_pod=2)
-
-
-def rate(value: float) -> Rate:
-    return Rate(value, SAID)
-
-
-def own_nics(gpus: int) -> tuple[Nic, ...]:
-    return tuple(Nic(rate(1e7), (gpu,)) for gpu in range(gpus))
-
-
-def cluster(nodes: int, gpus: int, fabric: Fabric = FLAT, **parts: object) -> Topology:
-    node = Node((MODEL,) * gpus, **parts)  # type: ignore[arg-type]
-    return Topology("made-up", (node,) * nodes, fabric, "made up")
-
-
-SWITCH = NvLink("switch", (Island((0, 1), (rate(4e7),) * 2),))
-MESH = NvLink("mesh", pairs=tuple(PairLink(pair, rate(1e7)) for pair in ((0, 1), (0, 2), (1, 2))))
-PCIE = Pcie(
-    (rate(3e7),) * 4,
-    (0, 0, 1, 1),
-    tuple(PcieSwitch(gpus, rate(2e7), (nic,)) for nic, gpus in enumerate(((0, 1), (2, 3)))),
-    rate(2.5e7),
-)
-SHAPES = {
-    "switch": flat_cluster(2, 2, 4e7, 1e7),
-    "shared NIC": cluster(2, 2, nvlink=SWITCH, nics=(Nic(rate(1e7), (0, 1)),)),
-    "NIC pool": cluster(2, 2, nvlink=SWITCH, nics=(Nic(rate(1e7), (0, 1)), Nic(rate(2e7), (0, 1)))),
-    "mesh": cluster(1, 3, nvlink=MESH),
-    "domain of two nodes": cluster(
-        4, 2, Fabric("none", SAID, nvlink_domain_nodes=2), nvlink=SWITCH, nics=own_nics(2)
-    ),
-    "leaves and spines": cluster(4, 2, LEAF_AND_SPINE, nvlink=SWITCH, nics=own_nics(2)),
-    "rails": cluster(
-        2,
-        2,
-        Fabric("rail", SAID, nodes_per_leaf=2, oversubscription=2.0),
-        nvlink=SWITCH,
-        nics=tuple(Nic(rate(1e7), (gpu,), gpu) for gpu in (0, 1)),
-    ),
-    "PCIe": cluster(2, 4, pcie=PCIE, nics=tuple(Nic(rate(1e7), gpus) for gpus in ((0, 1), (2, 3)))),
-}
+from tests.probes.emulation.shapes import MODEL, SHAPES, SWITCH, cluster, own_nics
 
 
 def way(wiring: Wiring, source: int, target: int) -> list[int]:
@@ -123,9 +77,8 @@ def test_a_resource_that_no_pair_uses_is_not_made() -> None:
 def test_the_script_holds_no_text_from_outside() -> None:
     """Names and sources of a topology file never reach a shell."""
     flat = cluster(2, 2, nvlink=SWITCH, nics=own_nics(2))
-    evil = Topology(
-        "$(touch /tmp/x)", (Node((MODEL,) * 2, SWITCH, None, own_nics(2), "`id`"),) * 2, FLAT, ";id"
-    )
+    node = Node((MODEL,) * 2, SWITCH, None, own_nics(2), "`id`")
+    evil = Topology("$(touch /tmp/x)", (node, node), flat.fabric, ";id")
     assert setup_script(evil) == setup_script(flat)
 
 

@@ -33,6 +33,11 @@ class Program:
     out: str = ""
     err: str = ""
 
+    def finish(self, seconds: float) -> None:
+        """Take what it says until it has ended; it is left as it is where that lasts too long."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.out, self.err = self.process.communicate(timeout=seconds)
+
     @property
     def code(self) -> int:
         return int(self.process.returncode)
@@ -81,10 +86,9 @@ class Run:
         return self
 
     def finish(self) -> "Run":
-        """Wait until all programs have ended; those that a fault has stopped for good are ended by us."""
+        """Wait until all programs have ended."""
         for program in self.programs:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                program.out, program.err = program.process.communicate(timeout=self.patience())
+            program.finish(self.patience())
             program.seconds = time.monotonic() - self.begun
         return self
 
@@ -168,3 +172,22 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PLENTY
     while not condition():
         assert time.monotonic() < deadline, f"it did not come about: {what}"
         time.sleep(0.02)
+
+
+def one_line(run: Run, number: int = 0) -> str:
+    """What that program said: a line, and no traceback."""
+    program = run.programs[number]
+    assert program.code not in (0, -signal.SIGALRM), program.err
+    assert len(program.lines) == 1, program.err
+    assert "Traceback" not in program.err
+    return program.lines[0]
+
+
+def has_torch(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return "libtorch" in Path(f"/proc/{pid}/maps").read_text()
+    return False
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

@@ -1,0 +1,54 @@
+"""Whether the speed of a run says anything of the plan's machine, and how far off the law may be there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cost import constants_of
+from planner.problem import Problem
+from planner.topology import Topology
+from probes.dispatch.run import Found
+from probes.dispatch.seen import PHASES
+from probes.dispatch.timed import EXCHANGES, Timed
+from probes.dispatch.verdict import LawError, Verdict, judge_speed
+from probes.dispatch.verdict.tolerance import EMULATED, UNKNOWN, measured_error
+
+ON_CPU = "ran on the CPU, and not over the links that the topology tells of"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The phases whose seconds are judged; none, and why."""
+
+    phases: tuple[str, ...]
+    why: str
+
+
+def judged_phases(found: Found, topology: Topology, *, emulated: bool) -> Judged:
+    """On GPUs all, over links that were measured or shaped the exchanges."""
+    if emulated:
+        return Judged(EXCHANGES, "")
+    if found.notes:
+        return Judged((), found.notes[0])
+    if found.job.device == "cuda":
+        return Judged(PHASES, "")
+    hosts = len(set(found.hosts))
+    measured = all(one.rate.evidence.kind == "measured" for one in topology.resources)
+    return Judged(EXCHANGES, "") if hosts > 1 and measured else Judged((), ON_CPU)
+
+
+def verdict_of(
+    timed: Sequence[Timed], problem: Problem, phases: Sequence[str], device: str, asked: float | None
+) -> Verdict:
+    law = {phase: law_error(problem, phase, device) for phase in phases}
+    return judge_speed(timed, problem.topology, law, judged=phases, asked=asked)
+
+
+def law_error(problem: Problem, phase: str, device: str) -> LawError:
+    """Of a calibration, on what it was not fitted to; of a chip's constants, likewise; or as is stated."""
+    if device != "cuda":
+        return LawError(EMULATED, "stated for links that were measured or shaped, before any calibration")
+    constants = constants_of(problem)
+    found = {"dispatch": constants.dispatch, "combine": constants.combine}.get(phase) or constants.compute
+    if found.held_out is None:
+        return LawError(UNKNOWN, f"stated, since {found.error}")
+    return measured_error(found.held_out, f"of constants {found.source}")
