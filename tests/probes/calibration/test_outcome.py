@@ -4,13 +4,16 @@ Shapes: R resources.
 """
 
 from dataclasses import replace
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from planner.base import BadInput
 from planner.cost import constants_of, efficiency_R
 from planner.problem import Problem
+from planner.report.calibration import calibration_report
 from planner.topology import calibrated
 from probes.calibration.outcome import CalibrationOutcome, Observed, calibrate
 from probes.dispatch.seen import PHASES
@@ -88,6 +91,17 @@ def test_predictions_with_it_are_those_of_the_fit() -> None:
     assert constants.start_seconds(4, problem.slots_per_gpu) == pytest.approx(START_SECONDS, rel=0.01)
     assert "extrapolated" not in constants.error
     assert constants.held_out is not None
+
+
+def test_the_report_shows_errors_before_and_after() -> None:
+    console = Console(width=120, file=StringIO())
+    console.print(calibration_report(outcome()))
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    assert "slot over gloo on lab" in text
+    assert "error before" in text
+    assert "dispatch: messages reach" in text
+    assert "80.0% of nic" in text
 
 
 def test_a_phase_that_cannot_be_fitted_is_named_and_the_other_kept() -> None:
