@@ -100,8 +100,9 @@ def _check_live(
     from planner.launch import hosts_of
     from planner.plan import read_plan
     from planner.topology import compare, planned_seats, recorded_seats
+    from probes.nvml.seat import seat_here
     from probes.ranks.launch import launch_of
-    from probes.survey.seat import gather_seats, seat_here
+    from probes.survey.seat import gather_seats
 
     problem, _, _ = read_plan(plan_file)
     launch = launch_of(os.environ)

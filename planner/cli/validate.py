@@ -8,7 +8,15 @@ import click
 
 from planner.base import BadInput
 from planner.cli.console import No, say
-from planner.cli.options import FILE, count_or, details_option, device_option, json_option, option
+from planner.cli.options import (
+    FILE,
+    count_or,
+    details_option,
+    device_option,
+    hosts_option,
+    json_option,
+    option,
+)
 
 
 @click.command()
@@ -34,6 +42,19 @@ from planner.cli.options import FILE, count_or, details_option, device_option, j
 @option("--repeats", type=int, default=5, help="Timed steps per layer and placement.")
 @option("--seed", type=int, default=0)
 @device_option("auto: GPUs where there is one for every rank.")
+@option(
+    "--virtual",
+    is_flag=True,
+    help="One process plays all ranks, in memory: for plans larger than this machine. Times compute alone.",
+)
+@option(
+    "--kernels",
+    type=click.Choice(["auto", "torch", "deepep", "nccl-ep"]),
+    default="auto",
+    help="What sends on GPUs; auto: the engines' kernels of the plan's transport where they are installed.",
+)
+@option("--cuda-graph", is_flag=True, help="On GPUs: replay each phase as a CUDA graph, where it can be.")
+@hosts_option("Where launched: hosts in the plan's node order. [default: the topology's own names]")
 @option(
     "--timeout", "timeout_seconds", type=float, default=120.0, help="Seconds that the whole run may take."
 )
@@ -83,6 +104,7 @@ def validate(
     Example: moeplan validate plan.json --emulate --calibrate calibration.json
     """
     from planner.engines import default_placement
+    from planner.launch import hosts_of
     from planner.plan import read_plan
     from planner.report.validation import validation_report
     from probes.dispatch.emulating import emulated_cluster
@@ -107,6 +129,7 @@ def validate(
                     )
                 other, its_placement, _ = read_plan(file)
                 contenders[str(file)] = contender_against(plan, Contender(other, its_placement), str(file))
+            flags["hosts"] = hosts_of(problem.topology, flags["hosts"])
             settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
             with emulated_cluster(emulate, problem.topology) as cluster:
                 if calibration is not None:

@@ -30,6 +30,7 @@ def validate_text(job: Job) -> str:
         "set -euo pipefail",
         'PLAN_DIR="${PLAN_DIR:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}"',
         *(_refusal(program) for program in _NEEDED),
+        'export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"',
         *network_lines(job),
         *(_several(job) if job.nodes > 1 else [f"exec {command_line(_validate(job, 0))}"]),
     ]
@@ -71,8 +72,10 @@ def _torchrun(job: Job, node: int) -> list[str]:
 
 
 def _validate(job: Job, node: int) -> list[str]:
+    """With the hosts where they are known: a wrong rank order then ends the run before it is timed."""
     before = _visible(job, node) if job.nodes == 1 else []
-    return [*before, "moeplan", "validate", f'"$PLAN_DIR/{EMITTED_PLAN}"', "--device", "cuda"]
+    hosts = ["--hosts", ",".join(job.hosts)] if job.hosts and job.nodes > 1 else []
+    return [*before, "moeplan", "validate", f'"$PLAN_DIR/{EMITTED_PLAN}"', "--device", "cuda", *hosts]
 
 
 def _visible(job: Job, node: int) -> list[str]:

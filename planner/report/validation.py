@@ -92,6 +92,18 @@ def layers_table(outcome: "Outcome") -> Table:
     return table_of((*names, *waits), rows, words=("side", "phase", *waits), title="By layer")
 
 
+def _stragglers(outcome: "Outcome") -> list[str]:
+    """Where one process played all ranks: the one whose experts took longest, beside the mean of all."""
+    if len(outcome.report.timed_phases) > 1:
+        return []
+    lines = []
+    for side, seconds_G in outcome.report.compute_seconds_G.items():
+        rank, most, mean = int(seconds_G.argmax()), float(seconds_G.max()), float(seconds_G.mean())
+        worked = f"experts of rank {rank} took longest: {human_seconds(most)}"
+        lines.append(f"{side}: {worked}, {most / mean:.2f} times the mean of all {len(seconds_G)} ranks")
+    return lines
+
+
 def _wait(wait: "Wait") -> tuple[str, str, str]:
     return wait.named, wait.shown or "not told", str(wait.slowest_rank)
 
@@ -116,12 +128,18 @@ def _run(outcome: "Outcome") -> str:
     hosts = len(set(report.hosts))
     where = "GPUs" if report.device == "cuda" else "the CPU"
     ranks = f"{len(report.hosts)} ranks on {where} of {hosts} host{'s' if hosts > 1 else ''}"
-    return f"{layers}; {ranks}; {scope.tokens} tokens a rank, {scope.width} wide; {scope.repeats} repeats"
+    scale = scope.emulated_scale
+    emulated = "" if scale is None else f"; emulated, with rates divided by {scale:.4g}"
+    run = f"{scope.tokens} tokens a rank, {scope.width} wide; {scope.repeats} repeats"
+    return f"{layers}; {ranks}{emulated}; {run}"
 
 
 def _checks(outcome: "Outcome") -> Iterator[str]:
     for check in outcome.report.checks:
         yield f"{'ok    ' if check.ok else 'FAILED'} {check.name}: {check.detail}"
+    yield from _stragglers(outcome)
+    if not outcome.report.counts_bytes:
+        return
     bytes_GG = outcome.report.bytes_GG["plan"]
     moved = human_bytes(int(bytes_GG.sum() - bytes_GG.trace()))
     right = "as predicted" if outcome.report.ok else "which is not what was planned"

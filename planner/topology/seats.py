@@ -1,7 +1,7 @@
 """Do the ranks sit where the plan has them? Expected seats against seen ones, before anything is served.
 
 A seat is what one rank sees: its host, its number on that host, and its GPU's UUID (None where nobody could
-tell). Values only; `probes.survey.seat` looks.
+tell). Values only; `probes.nvml.seat` looks.
 """
 
 from collections.abc import Sequence

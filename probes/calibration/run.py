@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from planner.base import BadInput
 from planner.cost import cost
-from planner.topology import Topology
+from planner.topology import Topology, planned_seats
 from probes.calibration.outcome import CalibrationOutcome, Observed, calibrate
 from probes.calibration.rows import PARTS, Asked, asked_of, job_of, observed_of
 from probes.dispatch.job import PLAN
@@ -44,7 +44,7 @@ def _observe(
     job = with_device(job_of(asked, settings))
     if job.device == "cpu" and cluster is None:
         _check_links(asked.problem.topology)
-    found = run(job, cluster)
+    found = run(job, planned_seats(asked.problem.topology, settings.hosts), cluster)
     report = judge(found)
     wrong = next((check for check in report.checks if not check.ok), None)
     if wrong is not None:

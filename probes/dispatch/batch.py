@@ -5,12 +5,13 @@ stands for the activation and keeps every sum a whole number that the dtype of t
 CUDA path was not run on a GPU when this was written.
 
 Shapes: T tokens of this rank, K = top_k, R records, M received records, n assignments a record, H hidden, P
-slots, Z slots of this GPU, B bytes of a record.
+slots, Z slots of this GPU, B bytes of a record, A = T * K assignments.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from probes.dispatch.job import DispatchJob
 from probes.dispatch.records import HEADER_BYTES, pack_records, pack_vectors, unpack_headers, unpack_vectors
 from probes.dispatch.transport import open_leg, steps
 from probes.ranks.wire import Wire
+
+KEPT_HIDDEN = 128  # matrices up to this width are kept: 64 MB of them at most
 
 # what a slot does: its expert's matrix, the received rows it works on, their gate weights
 SlotTask = tuple[Tensor, Tensor, Tensor]
@@ -56,9 +59,16 @@ class Batch:
 
 def expert_matrix(layer_id: int, expert: int, hidden: int, device: torch.device) -> Tensor:
     """weight_HH of -1, 0 and 1: the same on every rank that asks for this expert."""
+    return (_kept_matrix if hidden <= KEPT_HIDDEN else _new_matrix)(layer_id, expert, hidden, device)
+
+
+def _new_matrix(layer_id: int, expert: int, hidden: int, device: torch.device) -> Tensor:
     generator = torch.Generator(device).manual_seed(layer_id * 1_000_003 + expert)
     dtype = torch.float32 if device.type == "cuda" else torch.float64
     return torch.randint(-1, 2, (hidden, hidden), generator=generator, device=device).to(dtype)
+
+
+_kept_matrix = lru_cache(maxsize=512)(_new_matrix)  # virtual ranks ask for the same ones
 
 
 def apply_expert(job: DispatchJob, vectors_XH: Tensor, weight_HH: Tensor) -> Tensor:
@@ -77,11 +87,14 @@ def make_tokens(job: DispatchJob, wire: Wire, row: int) -> Tokens:
     experts_TK = torch.as_tensor(job.experts_TK(row, wire.rank), device=wire.device)
     gates_TK = torch.as_tensor(rng.integers(1, job.sums.gates + 1, experts_TK.shape), device=wire.device)
     reference_TH = torch.zeros_like(vectors_TH)
-    for expert in experts_TK.unique().tolist():
-        token_X, k_X = (experts_TK == expert).nonzero(as_tuple=True)
+    order_A = experts_TK.flatten().argsort(stable=True)  # assignments, those of one expert together
+    token_A, gate_A1 = order_A // job.top_k, gates_TK.flatten()[order_A, None]
+    wanted_X, count_X = experts_TK.unique(return_counts=True)  # in the same order
+    parts = zip(token_A.split(count_X.tolist()), gate_A1.split(count_X.tolist()), strict=True)
+    for expert, (token_X, gate_X1) in zip(wanted_X.tolist(), parts, strict=True):
         weight_HH = expert_matrix(job.layer_ids[row], expert, job.width, wire.device)
         output_XH = apply_expert(job, vectors_TH[token_X], weight_HH)
-        reference_TH.index_add_(0, token_X, output_XH * gates_TK[token_X, k_X, None])
+        reference_TH.index_add_(0, token_X, output_XH * gate_X1)
     return Tokens(vectors_TH, experts_TK, gates_TK, reference_TH)
 
 
@@ -110,7 +123,7 @@ def prepare(job: DispatchJob, wire: Wire, tokens: Tokens, row: int, side_name: s
     received, misplaced = _arrivals(wire.rank, source_M, entry_Mn3, mine_Z)
     tasks = tuple(_tasks(job, wire, row, mine_Z, entry_Mn3))
     way = flow.Flow(tuple(legs), tuple(ends), len(records_RB))
-    matrices = [[expert, *_looks(task[0])] for expert, task in zip(mine_Z.tolist(), tasks, strict=True)]
+    matrices = [[expert, *looks(task[0])] for expert, task in zip(mine_Z.tolist(), tasks, strict=True)]
     return Batch(job, records_RB, token_R, way, tasks, received, misplaced, matrices)
 
 
@@ -128,7 +141,7 @@ def _tasks(job: DispatchJob, wire: Wire, row: int, mine_Z: Tensor, entry_Mn3: Te
         yield weight_HH, row_X, entry_Mn3[row_X, n_X, 2:]
 
 
-def _looks(weight_HH: Tensor) -> tuple[int, int]:
+def looks(weight_HH: Tensor) -> tuple[int, int]:
     """Zeros, and a sum in which each element counts by its place: whole numbers, exact in any order."""
     place_H = torch.arange(len(weight_HH), device=weight_HH.device)
     row_H, column_H = (31 * place_H % 97).to(weight_HH.dtype), (17 * place_H % 89).to(weight_HH.dtype)

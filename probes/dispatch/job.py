@@ -19,7 +19,10 @@ from planner.problem import Workload
 from planner.replica import CHOICES
 from probes.dispatch import sent
 from probes.dispatch.drawn import draw_by_inclusion
+from probes.dispatch.gemm.shapes import ExpertShape
+from probes.dispatch.kernels.registry import FAMILIES
 from probes.dispatch.records import HEADER_BYTES, Sums, sums_of, vector_bytes
+from probes.dispatch.seen import PHASES
 
 CPU_HIDDEN = 64  # elements of a token on the CPU, where only routing and volume are checked
 NODE_CHUNKS = (
@@ -79,6 +82,10 @@ class DispatchJob:
     seed: int = 0
     timeout_seconds: float = 300.0
     device: str = "auto"  # auto, cpu, cuda
+    expert: ExpertShape | None = None  # what is timed as compute on GPUs
+    kernels: str = "auto"  # what sends on GPUs: auto, torch, deepep, nccl-ep
+    cuda_graph: bool = False
+    virtual: bool = False  # one process plays all ranks
     fault: Fault | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +102,8 @@ class DispatchJob:
             raise BadInput(f"the timeout is {self.timeout_seconds} s; give a positive number of seconds")
         if self.device not in ("auto", "cpu", "cuda"):
             raise BadInput(f"device {self.device!r} is none of auto, cpu, cuda")
+        if self.kernels not in FAMILIES:
+            raise BadInput(f"kernels {self.kernels!r} are none of {', '.join(FAMILIES)}")
         if self.gpus * self.tokens_per_rank >= 1 << 23:
             most_tokens = ((1 << 23) - 1) // self.gpus
             raise BadInput(
@@ -125,6 +134,21 @@ class DispatchJob:
     def width(self) -> int:
         """Elements of the vectors that are sent."""
         return CPU_HIDDEN if self.hidden is None else self.hidden
+
+    @property
+    def compute_width(self) -> int:
+        """Elements of the vectors that timed experts work on: virtual ranks of a GPU send narrower ones."""
+        return self.dispatch_width if self.virtual and self.device == "cuda" else self.width
+
+    @property
+    def timed_expert(self) -> ExpertShape:
+        assert self.expert is not None
+        return replace(self.expert, width=self.compute_width)
+
+    @property
+    def timed_phases(self) -> tuple[str, ...]:
+        """Those whose seconds mean something."""
+        return ("compute",) if self.virtual else PHASES
 
     @property
     def entries(self) -> int:
@@ -199,6 +223,7 @@ def save(job: DispatchJob, path: Path) -> None:
     rest = {name: value for name, value in values.items() if name not in arrays and name != "fault"}
     rest |= {
         "fault": asdict(job.fault) if job.fault else None,
+        "expert": asdict(job.expert) if job.expert else None,
         "sides": {name: side.replica_rule for name, side in sides.items()},
     }
     for number, side in enumerate(sides.values()):
@@ -212,6 +237,7 @@ def load(path: Path) -> DispatchJob:
     arrays = read_npz(path)
     rest = json.loads(arrays.pop("json").tobytes())
     fault = Fault(**rest.pop("fault")) if rest["fault"] else None
+    rest["expert"] = ExpertShape(**rest["expert"]) if rest["expert"] else None
     sides = {
         name: Side(arrays.pop(f"expert_LP {number}"), arrays.pop(f"share_LSP {number}"), rule)
         for number, (name, rule) in enumerate(rest.pop("sides").items())

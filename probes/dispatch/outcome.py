@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from planner.topology import Topology
 from probes.dispatch.report import DispatchReport
-from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
 from probes.dispatch.verdict import LayerFigures, Verdict
 from probes.dispatch.verdict.figures import PhaseFigures, of_layer, of_phase
@@ -22,6 +21,7 @@ class Scope:
     transport: str
     dispatch_dtype: str
     combine_dtype: str
+    emulated_scale: float | None = None  # what an emulated cluster's rates are divided by
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Outcome:
     def phases(self) -> tuple[PhaseFigures, ...]:
         """Every phase of every side, judged or not."""
         sides = {side: [one for one in self.timed if one.side == side] for side in self.report.cells}
-        return tuple(of_phase(found, phase) for phase in PHASES for found in sides.values())
+        return tuple(of_phase(found, phase) for phase in self.report.timed_phases for found in sides.values())
 
     @property
     def layers(self) -> tuple[LayerFigures, ...]:
@@ -86,14 +86,14 @@ class Outcome:
         return tuple(
             LayerFigures(one.side, one.layer_id, one.row, phase, of_layer(one, phase), None)
             for one in self.timed
-            for phase in PHASES
+            for phase in self.report.timed_phases
         )
 
     @property
     def measured_seconds(self) -> dict[str, dict[str, float]]:
         """By side and phase, over the layers that were run."""
         return {
-            side: {phase: float(phases[phase].sum()) for phase in PHASES}
+            side: {phase: float(phases[phase].sum()) for phase in self.report.timed_phases}
             for side, phases in self.report.seconds_L.items()
         }
 
@@ -102,6 +102,6 @@ class Outcome:
         """By expectation, like `measured_seconds`."""
         sides = {side: [one.expected for one in self.timed if one.side == side] for side in self.report.cells}
         return {
-            side: {phase: sum(one.modelled[phase] for one in found) for phase in PHASES}
+            side: {phase: sum(one.modelled[phase] for one in found) for phase in self.report.timed_phases}
             for side, found in sides.items()
         }

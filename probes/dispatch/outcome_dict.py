@@ -1,5 +1,6 @@
 """The outcome of a validation run as plain data: schema 'moeplan/validation/1' (docs/formats.md)."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -7,7 +8,6 @@ import numpy as np
 
 from planner.topology import Topology
 from probes.dispatch.outcome import Outcome
-from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import EXCHANGES, Timed
 from probes.dispatch.verdict import Verdict
 from probes.dispatch.verdict.causes import Finding, Fitted
@@ -36,7 +36,8 @@ def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
         "predicted_seconds": outcome.predicted_seconds,
         "dispatch_bytes": {side: bytes_GG.tolist() for side, bytes_GG in report.bytes_GG.items()},
         "resources": [one.name for one in topology.resources],
-        "timed": [_timed(one, verdict) for one in outcome.timed],
+        "compute_seconds_G": {side: row_G.tolist() for side, row_G in report.compute_seconds_G.items()},
+        "timed": [_timed(one, report.timed_phases, verdict) for one in outcome.timed],
         "notes": list(report.notes),
     }
 
@@ -116,13 +117,13 @@ def _fitted(one: Fitted, topology: Topology) -> dict[str, Any]:
     }
 
 
-def _timed(one: Timed, verdict: Verdict | None) -> dict[str, Any]:
+def _timed(one: Timed, phases: Sequence[str], verdict: Verdict | None) -> dict[str, Any]:
     """One layer under one side, with the seconds of every rank and repeat."""
     return {
         "side": one.side,
         "layer": one.layer_id,
         "row": one.row,
-        "phases": {phase: _phase(one, phase, verdict) for phase in PHASES},
+        "phases": {phase: _phase(one, phase, verdict) for phase in phases},
     }
 
 

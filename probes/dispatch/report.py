@@ -36,6 +36,7 @@ class DispatchReport:
     hosts: tuple[str, ...]  # of each rank
     rank: int  # 0 where this process is the one that speaks
     notes: tuple[str, ...]
+    timed_phases: tuple[str, ...] = PHASES  # those whose seconds mean something
 
     @property
     def ok(self) -> bool:
@@ -47,6 +48,18 @@ class DispatchReport:
         return {
             side: {phase: _seconds_L(cells, phase) for phase in PHASES} for side, cells in self.cells.items()
         }
+
+    @property
+    def compute_seconds_G(self) -> Mapping[str, Seconds]:
+        """By side: each rank's expert compute, median over repeats, summed over the rows."""
+        return {
+            side: np.sum([np.median(cell.seconds_GN("compute"), axis=1) for cell in cells], axis=0)
+            for side, cells in self.cells.items()
+        }
+
+    @property
+    def counts_bytes(self) -> bool:
+        return all(cell.counts_bytes for cells in self.cells.values() for cell in cells)
 
     @property
     def bytes_GG(self) -> Mapping[str, Counts]:
@@ -72,7 +85,8 @@ def judge(found: Found) -> DispatchReport:
         device=job.device,
         hosts=found.hosts,
         rank=found.rank,
-        notes=tuple([CPU_NOTE] if job.device == "cpu" else []) + found.notes,
+        notes=tuple([CPU_NOTE] if job.device == "cpu" else []) + found.notes + found.remarks,
+        timed_phases=job.timed_phases,
     )
 
 

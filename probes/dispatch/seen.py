@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 PHASES = ("dispatch", "compute", "combine")
+ANY_SOURCE = -1  # where kernels tell how much came, and not from whom
 
 
 @dataclass(frozen=True)
 class Seen:
     """What one rank saw in one layer under one placement.
 
-    Bytes are by peer; the own rank's entry is local copies.
+    Bytes are by peer; the own rank's entry is local copies. They are empty where kernels do not tell them.
     """
 
     rank: int

@@ -13,9 +13,11 @@ import numpy as np
 from planner.base import BadInput
 from planner.cost import Cost, cost, units
 from planner.replica import find_rule
+from planner.topology import planned_seats
 from probes.dispatch.contender import Contender, contender_against
 from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
+from probes.dispatch.gemm.shapes import shape_of
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.outcome import Outcome, Scope
 from probes.dispatch.report import judge
@@ -47,6 +49,10 @@ class Settings:
     timeout_seconds: float = 120.0
     device: str = "auto"  # auto, cpu, cuda
     tolerance: float | None = None  # None: what the law's error and the noise come to
+    kernels: str = "auto"  # what sends on GPUs: auto, torch, deepep, nccl-ep
+    cuda_graph: bool = False
+    virtual: bool = False  # one process plays all ranks
+    hosts: tuple[str, ...] = ()  # of the plan's nodes, for ranks that were launched; empty: any
 
 
 def validate(
@@ -61,7 +67,8 @@ def validate(
     asked, settings = posed(contenders, settings, cluster)
     plan = asked[PLAN]
     rows = busiest(cost(plan.problem, plan.placement), settings.layers)
-    found = run(_job(asked, rows, settings), cluster)
+    seats = planned_seats(plan.problem.topology, settings.hosts)
+    found = run(_job(asked, rows, settings), seats, cluster)
     report = judge(found)
     expectations = {name: _expectation(found.job, one, rows) for name, one in asked.items()}
     timed = tuple(
@@ -79,7 +86,7 @@ def validate(
     verdict = None
     if judged.phases:
         verdict = verdict_of(timed, plan.problem, judged.phases, report.device, settings.tolerance)
-    return Outcome(report, _scope(found.job), plan.problem.topology, timed, verdict, judged.why)
+    return Outcome(report, _scope(found.job, cluster), plan.problem.topology, timed, verdict, judged.why)
 
 
 def posed(
@@ -96,7 +103,7 @@ def posed(
     return {name: one.at_tokens(tokens) for name, one in asked.items()}, replace(settings, tokens=tokens)
 
 
-def _scope(job: DispatchJob) -> Scope:
+def _scope(job: DispatchJob, cluster: Emulation | None) -> Scope:
     return Scope(
         job.tokens_per_rank,
         job.width,
@@ -105,12 +112,13 @@ def _scope(job: DispatchJob) -> Scope:
         job.transport,
         job.dispatch_dtype,
         job.combine_dtype,
+        None if cluster is None else cluster.scale,
     )
 
 
 def _expectation(job: DispatchJob, one: Contender, rows: list[int]) -> Expectation:
     """For vectors as wide as the run's."""
-    model = replace(one.problem.model, dispatch_width=job.width)
+    model = replace(one.problem.model, dispatch_width=job.compute_width)
     problem = replace(one.problem, model=model)
     return Expectation(job, problem, _only(cost(problem, one.placement), rows))
 
@@ -144,6 +152,10 @@ def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Setting
         seed=settings.seed,
         timeout_seconds=settings.timeout_seconds,
         device=settings.device,
+        expert=shape_of(model),
+        kernels=settings.kernels,
+        cuda_graph=settings.cuda_graph,
+        virtual=settings.virtual,
     )
 
 

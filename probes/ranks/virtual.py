@@ -32,6 +32,7 @@ class Table:
     def __init__(self, ranks: int) -> None:
         self.turn = threading.Lock()
         self._meeting = threading.Barrier(ranks)
+        self._ended = False
         self._laid: list[Any] = [None] * ranks
 
     def swap(self, rank: int, laid: Any, take: Callable[[list[Any]], Taken]) -> Taken:
@@ -39,14 +40,22 @@ class Table:
         self._laid[rank] = laid
         with self._out_of_turn():
             self._meeting.wait()
+        self.check()
         taken = take(self._laid)
         with self._out_of_turn():
             self._meeting.wait()  # nobody lays anew while others still take
+        self.check()
         return taken
 
     def end(self) -> None:
-        """Whoever waits, or comes to wait, is sent home."""
+        """Whoever waits, or comes to wait, or gets its turn, is sent home."""
+        self._ended = True
         self._meeting.abort()
+
+    def check(self) -> None:
+        """BrokenBarrierError where the run is over."""
+        if self._ended:
+            raise threading.BrokenBarrierError
 
     @contextmanager
     def _out_of_turn(self) -> Iterator[None]:
@@ -78,6 +87,9 @@ class VirtualWire(Wire):
 
     def barrier(self) -> None:
         self._swap(None, len)
+
+    def together(self) -> None:
+        self.barrier()
 
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
         return self._swap(counts_G, lambda counts_GG: [row_G[self.rank] for row_G in counts_GG])
@@ -119,6 +131,7 @@ def run_virtual(task: Task) -> list[str]:
         with table.turn:
             places[rank].wait(waiting=False)
             try:
+                table.check()
                 wire = VirtualWire(rank, device, None, places[rank], unit_G, Tally(), limit, table)
                 found[rank] = task.work(wire)
             except threading.BrokenBarrierError:

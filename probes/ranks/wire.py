@@ -73,6 +73,13 @@ class Wire:
     def barrier(self) -> None:
         self._waits(lambda: [dist.barrier(self.control, async_op=True)])
 
+    def together(self) -> None:
+        """All ranks go on from here: on the CPU by a barrier, on GPUs in their streams, without the hosts."""
+        if self.device.type != "cuda":
+            self.barrier()
+        else:
+            dist.all_reduce(torch.zeros(1, device=self.device))
+
     def counts_from_G(self, counts_G: list[int]) -> list[int]:
         """How many records each rank will send us, given how many we send each.
 
@@ -118,9 +125,9 @@ class Wire:
         return self._posted(lambda: [dist.isend(outgoing[gpu], gpu, tag=tag) for gpu in filled])
 
     def finish(self, works: Sequence[dist.Work]) -> None:
-        """Wait for what was posted."""
+        """Wait for what was posted: on GPUs their streams do, and the host goes on."""
         if works:
-            self._waits(lambda: works)
+            self._waits(lambda: works, on_host=self.device.type != "cuda")
 
     @property
     def _others(self) -> tuple[list[int], list[int]]:

@@ -1,28 +1,18 @@
-"""Where this rank sits, and where all of them do. No torch.
+"""Where all ranks sit, told through a folder. No torch.
 
 Each writes its seat into a folder that they share, and the first reads them.
 """
 
-import os
-import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from planner.base import BadInput, read_json, write_json
 from planner.topology import Seat, seat_from_dict
-from probes.nvml.ask import ask_nvml
 from probes.ranks.launch import Launch
 
 POLL_SECONDS = 0.1
-
-
-def seat_here(launch: Launch, environment: Mapping[str, str] = os.environ) -> Seat:
-    """The host of this rank (as Slurm calls it where Slurm started it), its number there and its GPU."""
-    host = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    uuid = _own_uuid(launch.local_rank, environment.get("CUDA_VISIBLE_DEVICES"), _uuids())
-    return Seat(launch.rank, host, launch.local_rank, uuid=uuid)
 
 
 def gather_seats(own: Seat, launch: Launch, folder: Path, timeout_seconds: float) -> tuple[Seat, ...] | None:
@@ -54,31 +44,3 @@ def _remove(paths: Sequence[Path]) -> None:
     """A launcher may give the next start the same id, which must not find these."""
     for path in paths:
         path.unlink(missing_ok=True)
-
-
-def _uuids() -> tuple[str | None, ...]:
-    """UUIDs in NVML's order; none where NVML cannot be asked: hosts are compared all the same."""
-    try:
-        return tuple(gpu.get("uuid") for gpu in ask_nvml().gpus)
-    except BadInput:
-        return ()
-
-
-def _own_uuid(local: int, visible: str | None, uuids: tuple[str | None, ...]) -> str | None:
-    """The GPU that this rank uses: the one of its number among the visible ones.
-
-    The only one, where each rank sees its own alone.
-
-    >>> _own_uuid(1, "3,2", ("GPU-a", "GPU-b", "GPU-c", "GPU-d"))
-    'GPU-c'
-    """
-    names = [str(index) for index in range(len(uuids))]
-    if visible:
-        names = [name.strip() for name in visible.split(",")]
-    if not names:
-        return None
-    name = names[0] if len(names) == 1 else names[local] if local < len(names) else ""
-    if name.isdecimal():
-        return uuids[int(name)] if int(name) < len(uuids) else None
-    whole = [uuid for uuid in uuids if uuid and name and uuid.startswith(name)]
-    return whole[0] if len(whole) == 1 else None

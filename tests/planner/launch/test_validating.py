@@ -66,7 +66,7 @@ def test_a_node_starts_its_ranks_under_its_number_in_the_plan(tmp_path: Path) ->
     assert done.stdout.splitlines() == [
         "torchrun", "", "--nnodes=2", "--nproc-per-node=4", "--node-rank=1", "--master-addr=node66",
         "--master-port=29500", "--max-restarts=0", "--no-python", "moeplan", "validate",
-        f"{tmp_path}/plan.json", "--device", "cuda", "--layers", "2",
+        f"{tmp_path}/plan.json", "--device", "cuda", "--hosts", "host0,host1", "--layers", "2",
     ]  # fmt: skip
 
 

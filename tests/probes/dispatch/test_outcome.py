@@ -110,6 +110,15 @@ def test_where_speed_says_nothing_the_traffic_does() -> None:
     assert outcome_to_dict(shown)["verdict"] is None
 
 
+def test_an_emulated_run_says_its_scale() -> None:
+    """In the text and in the JSON."""
+    shown = outcome(make_timed(TOLD, Machine(TOLD), layers=2))
+    scaled = replace(shown, scope=replace(SCOPE, emulated_scale=1250.0))
+    assert "emulated, with rates divided by 1250; 10 tokens a rank" in text(scaled)
+    assert "emulated" not in text(shown)
+    assert outcome_to_dict(scaled)["emulated_scale"] == 1250.0
+
+
 def test_details_show_each_layer() -> None:
     """With what it was predicted to wait for."""
     shown = outcome(make_timed(TOLD, Machine(TOLD), layers=3))

@@ -1,17 +1,17 @@
 """Virtual ranks run the very dispatch that processes run: what is right passes, what is wrong is found."""
 
 import importlib.util
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from planner.base import BadInput
 from probes.dispatch.drawn import draw_by_inclusion
 from probes.dispatch.job import DispatchJob, Fault, Side
 from probes.dispatch.report import DispatchReport, judge
-from probes.dispatch.run import Found, _seen, task
+from probes.dispatch.run import run
 from tests.probes.dispatch.test_dispatch import even_shares, make_job
 
 if TYPE_CHECKING:  # they import torch
@@ -22,9 +22,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 
 
 def run_virtually(job: DispatchJob) -> DispatchReport:
-    from probes.ranks.virtual import run_virtual
-
-    return judge(Found(job, _seen(map(json.loads, run_virtual(task(job)))), (), 0, ()))
+    return judge(run(replace(job, virtual=True)))
 
 
 @pytest.mark.parametrize("transport", ["slot", "rank", "node", "allgather"])
@@ -59,6 +57,24 @@ def test_more_gpus_than_a_machine_has_memory_for_processes() -> None:
     report = run_virtually(job)
     assert report.ok, [check.detail for check in report.checks]
     assert report.bytes_GG["plan"].shape == (64, 64)
+
+
+def test_compute_alone_is_timed() -> None:
+    """Of every rank, for every repeat; what exchanges in memory take means nothing, and it is said."""
+    report = run_virtually(make_job())
+    assert report.timed_phases == ("compute",)
+    cell = report.cells["plan"][0]
+    assert cell.seconds_GN("compute").shape == (4, 2)
+    assert (cell.seconds_GN("compute") > 0).all()
+    assert np.isnan(cell.seconds_GN("dispatch")).all()
+    assert any("dispatch and combine were not timed" in note for note in report.notes)
+
+
+def test_a_launcher_starts_no_virtual_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(BadInput, match="--virtual plays all ranks in one process"):
+        run(replace(make_job(), virtual=True))
 
 
 def test_the_first_replica_for_every_token_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from planner.base import BadInput
 from planner.topology import Seat
+from probes.nvml.seat import _own_uuid
 from probes.ranks.launch import Launch
-from probes.survey.seat import _own_uuid, gather_seats
+from probes.survey.seat import gather_seats
 
 UUIDS = ("GPU-aa1", "GPU-aa2", "GPU-b", "GPU-c")
 

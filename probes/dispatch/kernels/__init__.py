@@ -1,0 +1,1 @@
+"""Dispatch and combine as engines have them: a file for each library, found by its NAME."""
