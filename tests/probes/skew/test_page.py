@@ -32,6 +32,11 @@ def test_the_page_tells_errors_winners_and_what_was_missed() -> None:
     text = page_text([measured("slot", 1.0, 1.0), measured("rank", 0.96, 1.2)])
     assert "| settings | at least 60 | 2 | no |" in text
     assert "| mean error before calibration | at most 10% | 10.0% (bias -10.0%, worst 20.0%) | yes |" in text
+    assert (
+        "| mean error after calibration, on loads left out | at most 5% | not all could be calibrated | no |"
+        in text
+    )
+    assert "| `slot` | dispatch | 1 |  | slot dispatch: 1 settings were run, a fit needs 6 |" in text
     assert "| winner of two transports measured more than 10% apart | every pair | 0 of 1 | no |" in text
     assert "`2x2` `slot` even, plan: 2000 / 2000" in text
     assert "| even | plan | 2000 / 2000 | 1920 / 2400 |" in text
