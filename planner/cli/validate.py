@@ -73,6 +73,14 @@ from planner.cli.options import (
     help="How far seconds may be from the prediction, 0.1 for 10 %. [default: what the prediction's own "
     "error and the noise come to]",
 )
+@option(
+    "--calibrate",
+    "calibration",
+    type=FILE,
+    metavar="FILE",
+    help="Run more loads and placements, fit the machine's start-up and efficiency to some and judge them on "
+    "the others; write them to FILE.",
+)
 @details_option
 @json_option
 def validate(
@@ -80,6 +88,7 @@ def validate(
     layers: str,
     emulate: str | None,
     against_files: tuple[Path, ...],
+    calibration: Path | None,
     details: bool,
     as_json: bool,
     **flags: Any,
@@ -91,6 +100,8 @@ def validate(
     Example: moeplan validate plan.json
 
     Example: moeplan validate plan.json --emulate
+
+    Example: moeplan validate plan.json --emulate --calibrate calibration.json
     """
     from planner.engines import default_placement
     from planner.launch import hosts_of
@@ -121,6 +132,9 @@ def validate(
             flags["hosts"] = hosts_of(problem.topology, flags["hosts"])
             settings = Settings(layers=count_or("all", layers, "--layers"), **flags)
             with emulated_cluster(emulate, problem.topology) as cluster:
+                if calibration is not None:
+                    _calibrate(contenders, settings, cluster, calibration, as_json=as_json)
+                    return
                 outcome = run_plan(contenders, settings, cluster)
     except RunFailed as failure:
         raise No(f"{plan_file}: {failure}") from failure
@@ -128,3 +142,21 @@ def validate(
         say(validation_report(outcome, details=details), outcome_to_dict(outcome), as_json)
     if not outcome.ok:
         raise No(f"{plan_file}: {outcome.failed[0]}")
+
+
+def _calibrate(contenders: Any, settings: Any, cluster: Any, output: Path, *, as_json: bool) -> None:
+    """Runs, fits, writes the file and shows the errors before and after."""
+    from datetime import datetime, timezone
+
+    from planner.report.calibration import calibration_report
+    from planner.topology import calibration_to_dict, write_calibration
+    from probes.calibration.run import calibrate_machine
+
+    today = datetime.now(timezone.utc).date().isoformat()
+    outcome = calibrate_machine(contenders, settings, today, cluster)
+    if outcome is None:  # the other ranks of a launched group leave the word to the first
+        return
+    write_calibration(outcome.calibration, output)
+    say(calibration_report(outcome), outcome.to_dict(calibration_to_dict(outcome.calibration)), as_json)
+    if not as_json:
+        click.echo(f"wrote {output}")

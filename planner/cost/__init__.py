@@ -1,5 +1,6 @@
 """Cost: predicted seconds, bytes and memory of a placement. Expectations, not one draw."""
 
+from planner.cost.calibrated import extent_of
 from planner.cost.coactivation import remote_places_L
 from planner.cost.compute import compute_rates, compute_seconds_G
 from planner.cost.constants import PhaseConstants, constants_of
@@ -92,6 +93,7 @@ __all__ = [
     "does_not_fit",
     "efficiency_R",
     "exchanges_L",
+    "extent_of",
     "grouped_bytes",
     "inclusion_E",
     "ledger",

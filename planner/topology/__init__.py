@@ -2,8 +2,16 @@
 
 from planner.topology.all_to_all import AllToAll, everyone_GG
 from planner.topology.bisection import Bisection, bisections
-from planner.topology.calibrated import calibrated, check_rates, is_calibration_text, read_calibration
-from planner.topology.calibration import HIGHEST_EFFICIENCY, Calibration, PhaseCalibration, Reached
+from planner.topology.calibrated import (
+    calibrated,
+    check_rates,
+    is_calibration_text,
+    rates_of,
+    read_calibration,
+    write_calibration,
+)
+from planner.topology.calibration import HIGHEST_EFFICIENCY, Calibration, PhaseCalibration, Reached, Scale
+from planner.topology.calibration_dict import calibration_to_dict
 from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
@@ -44,6 +52,7 @@ __all__ = [
     "PhaseCalibration",
     "Reached",
     "Resource",
+    "Scale",
     "Seat",
     "Topology",
     "against_stated",
@@ -51,6 +60,7 @@ __all__ = [
     "as_stated",
     "bisections",
     "calibrated",
+    "calibration_to_dict",
     "check_rates",
     "chip_of",
     "compare",
@@ -61,6 +71,7 @@ __all__ = [
     "kept_comparisons",
     "planned_seats",
     "ranks_named",
+    "rates_of",
     "read_calibration",
     "read_speeds",
     "read_topology",
@@ -70,4 +81,5 @@ __all__ = [
     "unstated",
     "with_rates",
     "with_share",
+    "write_calibration",
 ]

@@ -24,6 +24,8 @@ _STILL = 1e-6
 _START_SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the quickest setting, that may be start-up
 _NEARLY_ALL = 0.1
 _AS_LONG = 0.99
+_AS_GOOD = 1.25  # times the least error: lines that settings hardly tell apart
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +47,27 @@ class Line:
 
 
 def line_of(worst_NT: Floats, seconds_N: Floats, inverse_T: Floats, what: str) -> Line:
-    """The best of the lines that the search finds from several starts; ties go to the first.
+    """The best of the lines that the search finds from several starts.
 
-    `inverse_T` is what was thought before. BadInput where there is no line.
+    Where tiers are loaded alike, lines through one or the other are about as good: of those the one nearest
+    to `inverse_T`, what was thought before; then the first. BadInput where there is no line.
     """
+
+    def error(line: Line) -> float:
+        return mean_error(line.seconds_N(worst_NT), seconds_N)
+
     starts = [inverse_T]
     starts += [_most_T(worst_NT, seconds_N, share * float(seconds_N.min())) for share in _START_SHARES]
-    found = [line for start in starts for line in _search(worst_NT, seconds_N, start, inverse_T)]
+    searched = [_search(worst_NT, seconds_N, start, inverse_T) for start in starts]
+    found = [min(lines, key=error) for lines in searched if lines]
     if not found:
         none = "more bytes do not take longer, so no efficiency follows; send larger messages"
         raise BadInput(f"{what}: {none}")
-    return min(found, key=lambda line: mean_error(line.seconds_N(worst_NT), seconds_N))
+    good = _AS_GOOD * min(map(error, found)) + _ROUNDING
+    return min(
+        (line for line in found if error(line) <= good),
+        key=lambda line: float(np.abs(np.log(line.inverse_T / inverse_T)).max().round(3)),
+    )
 
 
 def _most_T(worst_NT: Floats, seconds_N: Floats, start: float) -> Floats:

@@ -64,9 +64,9 @@ def validate(
     fails.
     """
     check_tolerance(settings.tolerance)
-    asked, settings = _posed(contenders, settings, cluster)
+    asked, settings = posed(contenders, settings, cluster)
     plan = asked[PLAN]
-    rows = _busiest(cost(plan.problem, plan.placement), settings.layers)
+    rows = busiest(cost(plan.problem, plan.placement), settings.layers)
     seats = planned_seats(plan.problem.topology, settings.hosts)
     found = run(_job(asked, rows, settings), seats, cluster)
     report = judge(found)
@@ -89,7 +89,7 @@ def validate(
     return Outcome(report, _scope(found.job, cluster), plan.problem.topology, timed, verdict, judged.why)
 
 
-def _posed(
+def posed(
     contenders: Mapping[str, Contender], settings: Settings, cluster: Emulation | None
 ) -> tuple[dict[str, Contender], Settings]:
     """The questions for the tokens and the machine of the run, and how it is run."""
@@ -166,7 +166,7 @@ def _side(one: Contender, rows: list[int]) -> Side:
     )
 
 
-def _busiest(found: Cost, layers: int | None) -> list[int]:
+def busiest(found: Cost, layers: int | None) -> list[int]:
     """Rows of the layers with the busiest GPUs, in layer order; ties go to the lower layer."""
     if layers is not None and layers < 1:
         raise BadInput(f"--layers {layers}: run at least one layer, or all")

@@ -86,6 +86,17 @@ def test_two_tiers_that_are_always_as_slow_have_one_share() -> None:
     assert shares(found)["nic"] == pytest.approx(0.95)
 
 
+def test_tiers_that_are_loaded_alike_are_told_apart_by_what_was_thought_of_them() -> None:
+    """NVLink has an eighth of the NIC's seconds in every setting: both could be what is waited for."""
+    draw = np.random.default_rng(2)
+    run = []
+    for one in settings(0.002, PRIOR):
+        seconds_R = np.array([0.125, 0.125, 1, 1, 0.01]) * 10 ** draw.uniform(-3, -1)
+        seconds = (0.002 + seconds_R.max() / 0.92) * (1 + 0.02 * draw.standard_normal())
+        run.append(Setting(one.placement, one.load, seconds, seconds_R))
+    assert shares(fitted(run)) == pytest.approx({"nic": 0.92}, rel=0.05)
+
+
 def test_noise_of_two_percent_moves_shares_by_little() -> None:
     found = fitted(settings(0.002, {"nvlink": 0.5, "nic": 0.8, "leaf": 0.7}, noise=0.02))
     assert found.start_seconds == pytest.approx(0.002, abs=5e-4)
