@@ -125,6 +125,9 @@ def validate(
     from probes.ranks.early import taking_part
     from probes.ranks.launch import adopt
 
+    if flags["virtual"] and (calibration is not None or emulate is not None):
+        alone = "--virtual: ranks in one process send over no links; leave out"
+        raise BadInput(f"{alone} {'--emulate' if calibration is None else '--calibrate'}")
     adopt(os.environ)
     try:
         with taking_part():

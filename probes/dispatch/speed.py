@@ -44,7 +44,8 @@ def verdict_of(
 
 def law_error(problem: Problem, phase: str, device: str) -> LawError:
     """Of a calibration, on what it was not fitted to; of a chip's constants, likewise; or as is stated."""
-    if device != "cuda":
+    calibration = problem.topology.calibration
+    if device != "cuda" and not (calibration and calibration.find(problem.workload.transport, phase)):
         return LawError(EMULATED, "stated for links that were measured or shaped, before any calibration")
     constants = constants_of(problem)
     found = {"dispatch": constants.dispatch, "combine": constants.combine}.get(phase) or constants.compute

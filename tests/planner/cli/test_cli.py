@@ -175,6 +175,8 @@ def test_check_finds_a_spoilt_plan(tmp_path: Path) -> None:
         (["topology", "show", "hgx-h100:0"], "hgx-h100:0"),
         (["emit", "/nowhere.json", "--engine", "sglang", "-o", "x"], "/nowhere.json"),
         (["validate", "/nowhere.json"], "/nowhere.json"),
+        (["validate", "x.json", "--virtual", "--emulate"], "leave out --emulate"),
+        (["validate", "x.json", "--virtual", "--calibrate", "y.json"], "leave out --calibrate"),
         (["check", "/dev/null"], "/dev/null"),
     ],
 )
@@ -214,6 +216,20 @@ def test_a_failed_solve_leaves_the_old_plan(tmp_path: Path) -> None:
     assert plan.read_bytes() == before
     absent = tmp_path / "absent" / "plan.json"
     assert "cannot be written" in run("solve", "--model", "mixtral", *SMALL, "-o", absent).stderr
+
+
+def test_validate_compares_only_plans_of_one_question(tmp_path: Path) -> None:
+    """Another model and another transport are named with both values; a machine of other GPUs is not played."""
+    plan = solved(tmp_path / "plan.json")
+    other = tmp_path / "other.json"
+    assert run("solve", "--model", "olmoe-1b-7b", *SMALL, "-o", other).exit_code == 0
+    assert "its model allenai/OLMoE-1B-7B-0924, the plan's mistralai/Mixtral-8x7B-v0.1" in fault(
+        run("validate", plan, "--against", other)
+    )
+    assert run("solve", "--model", "mixtral", *SMALL, "--transport", "rank", "-o", other).exit_code == 0
+    assert "its transport rank, the plan's slot" in fault(run("validate", plan, "--against", other))
+    machine = "hgx-h100:2"
+    assert "it has 16 GPUs" in fault(run("validate", plan, "--emulate", machine))
 
 
 def test_interrupt_ends_validate_with_one_line_and_no_process(tmp_path: Path) -> None:
