@@ -76,6 +76,6 @@ def test_c24_vllm_gets_its_flags_and_is_said_not_to_read_a_map(tmp_path: Path) -
     assert emitted["notes"][0].startswith(said)
     assert '"num_redundant_experts":4' in emitted["launch"]
     names = sorted(Path(file).name for file in emitted["files"])
-    assert names == ["launch.sh", "moeplan-emission.json", "plan.json"]
+    assert names == ["launch.sh", "moeplan-emission.json", "plan.json", "validate.sh"]
     files = told(f"emit {plan} --engine vllm --plugin -o {tmp_path}/out")["files"]
     assert any(file.endswith("plan_map.json") for file in files)

@@ -239,7 +239,7 @@ def test_assignments_are_tokens_times_top_k() -> None:
             "fp8",
             (7492, 14372),
         ),  # hidden, scales, 8 ids of 8 bytes, 8 weights of 4, the source token's index
-        ("allgather", "bf16", (14336, 14336)),
+        ("allgather", "bf16", (14336 + 8 * 8, 14336)),
     ],
 )
 def test_message_sizes_are_those_of_deepep(transport: str, dtype: str, expected: tuple[int, int]) -> None:

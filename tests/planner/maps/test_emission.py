@@ -17,6 +17,8 @@ from planner.maps import emit_plan, write_emission
 from planner.maps.manifest import MANIFEST
 from planner.plan import judged, plan_to_dict, read_plan
 
+WITHOUT_A_MAP = ["launch.sh", MANIFEST, "plan.json", "validate.sh"]
+
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,7 +63,7 @@ def test_an_engine_that_would_ignore_the_map_gets_nothing(plan: Path, tmp_path: 
     result = CliRunner().invoke(main, [*command, "--flags-only"])
     assert result.exit_code == 0
     assert result.stdout.startswith("WARNING: SGLang 0.5.23 does not read a map for mixtral")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["launch.sh", MANIFEST, "plan.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == WITHOUT_A_MAP
     assert "expert_location" not in (tmp_path / "out" / "launch.sh").read_text()
 
 
@@ -92,7 +94,7 @@ def test_an_engine_without_a_map_file_gets_its_flags(plan: Path, tmp_path: Path)
         assert result.stdout.startswith(
             "WARNING: vLLM 0.33.0 does not read a map: the plan's placement is not used"
         )
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["launch.sh", MANIFEST, "plan.json"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == WITHOUT_A_MAP
         assert '"num_redundant_experts":8' in (tmp_path / "launch.sh").read_text()
 
 

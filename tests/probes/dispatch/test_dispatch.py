@@ -214,7 +214,7 @@ def start_rank(folder: Path, *before: str, **environment: str) -> "subprocess.Po
 
 @needs_torch
 def test_under_torchrun_each_process_is_a_rank(tmp_path: Path) -> None:
-    """Rank 0 alone speaks; the two nodes of the plan on one host are noticed."""
+    """Rank 0 alone speaks."""
     save(make_job("node", gpus=2), tmp_path / "given.npz")
     (tmp_path / "program.py").write_text(PROGRAM)
     torchrun = start_rank(
@@ -228,7 +228,6 @@ def test_under_torchrun_each_process_is_a_rank(tmp_path: Path) -> None:
     out, err = torchrun.communicate(timeout=60)
     assert torchrun.returncode == 0, err
     assert out.startswith("True")
-    assert "the plan has 2 nodes or NVLink domains, the ranks ran on 1 host;" in out
     assert len(out.splitlines()) == 1
 
 

@@ -54,7 +54,7 @@ class TestStartedHere:
     @pytest.mark.parametrize(
         ("fault", "seconds", "says"),
         [
-            ("none:0:", 0.5, "in 'start'; the run was ended after 0.5 s"),
+            ("none:0:", 0.5, "'; the run was ended after 0.5 s"),
             ("hang:1:start", 10, "rank 1: busy in 'start'; the run was ended after 10 s"),
         ],
     )

@@ -86,7 +86,7 @@ def test_twenty_megabytes_of_anything_end_quickly(filler: bytes) -> None:
     start = time.monotonic()
     with pytest.raises(BadInput):
         importers.read_facts(content, "x")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30  # on a busy machine
 
 
 @pytest.mark.skipif(
