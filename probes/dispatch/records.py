@@ -58,7 +58,7 @@ def unpack_vectors(bytes_RB: "Tensor", dtype: str, width: int) -> "Tensor":
     import torch
 
     elements, each = (torch.bfloat16, 2) if dtype == "bf16" else (torch.float8_e4m3fn, 1)
-    return bytes_RB[:, : each * width].contiguous().view(elements).to(torch.float32)
+    return _copied(bytes_RB[:, : each * width]).view(elements).to(torch.float32)
 
 
 def pack_records(
@@ -80,9 +80,14 @@ def unpack_headers(records_RB: "Tensor", entries: int) -> tuple["Tensor", "Tenso
     """origin_R and entry_Rn3 of packed records."""
     import torch
 
-    header_Rn2 = (
-        records_RB[:, : HEADER_BYTES * entries].contiguous().view(torch.int32).reshape(-1, entries, 2)
-    )
+    header_Rn2 = _copied(records_RB[:, : HEADER_BYTES * entries]).view(torch.int32).reshape(-1, entries, 2)
     slot_Rn, expert_Rn = header_Rn2[:, :, 0] >> SLOT_SHIFT, header_Rn2[:, :, 0] & 0xFFFF
     gate_Rn = header_Rn2[:, :, 1] & GATES
     return header_Rn2[:, 0, 1] >> ORIGIN_SHIFT, torch.stack([slot_Rn, expert_Rn, gate_Rn], dim=2)
+
+
+def _copied(bytes_RB: "Tensor") -> "Tensor":
+    """Rows of their own, which any type can be read from: a record may begin and end at odd bytes."""
+    import torch
+
+    return bytes_RB.clone(memory_format=torch.contiguous_format)

@@ -29,6 +29,17 @@ def test_a_record_comes_out_as_it_went_in(dtype: str) -> None:
     assert unpack_vectors(records_RB[:, 16:], dtype, 4).tolist() == vectors_RH.tolist()
 
 
+def test_one_record_of_an_odd_size_is_read_from_anywhere() -> None:
+    """82 bytes, as of fp8 and 64 elements: rows neither begin nor follow at whole words."""
+    entry_Rn3 = torch.tensor([[[1, 2, 1]], [[3, 4, 1]], [[5, 6, 1]]])
+    vectors_RH = torch.ones((3, 64))
+    records_RB = pack_records(entry_Rn3, torch.arange(3), vectors_RH, "fp8", 83)
+    for row in range(3):
+        origin_R, back_Rn3 = unpack_headers(records_RB[row : row + 1], 1)
+        assert (origin_R.tolist(), back_Rn3.tolist()) == ([row], entry_Rn3[row : row + 1].tolist())
+        assert unpack_vectors(records_RB[row : row + 1, 8:], "fp8", 64).tolist() == [[1.0] * 64]
+
+
 @pytest.mark.parametrize("dtype", BYTES_PER_ELEMENT)
 def test_sums_stay_exact(dtype: str) -> None:
     """The most experts a token may have, each with the largest result and gate weight."""
