@@ -1,7 +1,7 @@
 """Random plans run by virtual ranks: `python -m tests.probes.dispatch.random_plans COUNT [SEED]`.
 
 Each has its own machine, experts, replicas, top-k, load, transport, dtypes and shares of replicas. A plan is
-right when every check of `moeplan validate` holds, the sum of each token first. Prints a line for each that is not.
+right when every check of `moeplan validate` holds, the sum of each token first. A line for each that is not.
 """
 
 import sys
