@@ -178,11 +178,21 @@ def waits(found: Iterable[Measured]) -> Waits:
     return Waits(len(agree), agree.count(True), agree.count(None))
 
 
-def correlations(wholes: Sequence[Whole]) -> Mapping[str, float]:
-    """By shape, over all settings, placements and transports of it."""
+def correlations(wholes: Sequence[Whole], alike: float = 0.0) -> Mapping[str, float]:
+    """By shape, over all settings, placements and transports of it.
+
+    Those whose predictions are within the share `alike` of the quickest of them count as one, with their
+    means: the law claims no order among them.
+    """
     found = {}
     for name in dict.fromkeys(one.shape for one in wholes):
-        here = [one for one in wholes if one.shape == name]
-        predicted_N = np.array([one.modelled for one in here])
-        found[name] = rank_correlation(predicted_N, np.array([one.measured for one in here]))
+        groups: list[list[Whole]] = []
+        for one in sorted((one for one in wholes if one.shape == name), key=lambda one: one.modelled):
+            if groups and alike and one.modelled <= groups[-1][0].modelled * (1 + alike):
+                groups[-1].append(one)
+            else:
+                groups.append([one])
+        predicted_N = np.array([np.mean([one.modelled for one in group]) for group in groups])
+        measured_N = np.array([np.mean([one.measured for one in group]) for group in groups])
+        found[name] = rank_correlation(predicted_N, measured_N)
     return found

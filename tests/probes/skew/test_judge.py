@@ -86,6 +86,14 @@ def test_correlation_is_within_a_shape() -> None:
     assert correlations(cells) == pytest.approx({"a": 1.0, "b": 1.0})
 
 
+def test_predictions_that_claim_no_order_count_as_one() -> None:
+    """Three of nearly one prediction, measured in any order, beside one that is far: their mean is first."""
+    pairs = ((1.0, 1.2), (1.001, 1.1), (1.002, 1.0), (2.0, 2.1))
+    wholes = [Whole("a", "slot", str(n), "plan", *pair) for n, pair in enumerate(pairs)]
+    assert correlations(wholes)["a"] < 0.5
+    assert correlations(wholes, 0.01)["a"] == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("took", "expected"),
     [
