@@ -117,7 +117,7 @@ class Run:
         return texts
 
     def left(self, seconds: float = 5.0) -> list[str]:
-        """Processes and files that are still there after so long; a folder that torchrun leaves is its own."""
+        """Processes and files that are still there after so long; a folder of torchrun is its own."""
         deadline = time.monotonic() + seconds
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.05)
