@@ -117,14 +117,17 @@ class Run:
         return texts
 
     def left(self, seconds: float = 5.0) -> list[str]:
-        """Processes and files that are still there after so long."""
+        """Processes and files that are still there after so long; a folder of torchrun is its own."""
         deadline = time.monotonic() + seconds
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return left
 
     def _left(self) -> list[str]:
-        return [*self.marked().values(), *(str(path) for path in self.folder.iterdir())]
+        return [*self.marked().values(), *map(str, self._files())]
+
+    def _files(self) -> Iterator[Path]:
+        return (path for path in self.folder.iterdir() if not path.name.startswith("torchelastic"))
 
     def end(self) -> None:
         """Whatever a failed test has left."""

@@ -29,9 +29,9 @@ def test_nvml_that_hangs_is_left(install_nvml: Install, profile: Profile, where:
     """One line that says where, in about the time limit."""
     install_nvml(bare("NVIDIA L40S", 1) | profile)
     start = time.monotonic()
-    with pytest.raises(BadInput, match=rf"^NVML did not answer within 1 s at {where}: a GPU may be hung; "):
-        ask_nvml(1)
-    assert time.monotonic() - start < 5
+    with pytest.raises(BadInput, match=rf"^NVML did not answer within 4 s at {where}: a GPU may be hung; "):
+        ask_nvml(4)  # in which a busy machine has started the process that asks
+    assert time.monotonic() - start < 12
 
 
 def test_more_hung_gpus_than_we_wait_for(install_nvml: Install, monkeypatch: pytest.MonkeyPatch) -> None:
