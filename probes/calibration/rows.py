@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost import cost, units
+from planner.cost import cost
 from planner.load import LoadProfile, lognormal_shares
 from planner.placement import Placement
 from planner.problem import Problem
 from planner.replica import find_rule
 from probes.calibration.outcome import Observed
 from probes.dispatch.expected import Expectation
-from probes.dispatch.job import PLAN, DispatchJob, Side
+from probes.dispatch.job import DispatchJob, Side
+from probes.dispatch.posing import Settings, posed_job
 from probes.dispatch.report import DispatchReport
 from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
-from probes.dispatch.validation import Settings
 
 SKEWS = (2.0, 4.0)  # the busiest expert beside the mean; the plan's own load comes before
 PARTS = (4, 2, 1)  # of the tokens that are asked for
@@ -79,25 +79,14 @@ def _skewed(problem: Problem, skew: float, seed: int) -> LoadProfile:
 
 
 def job_of(asked: Asked, settings: Settings) -> DispatchJob:
-    problem, model, workload = asked.problem, asked.problem.model, asked.problem.workload
+    problem = asked.problem
     shares_LE = np.stack([asked.loads[load].shares_LE[layer] for load, layer in asked.rows])
-    return DispatchJob(
-        sides={name: _side(asked, placement) for name, placement in asked.placements.items()},
-        layer_ids=tuple(problem.load.layer_ids[layer] for _, layer in asked.rows),
-        experts=model.experts,
-        top_k=model.top_k,
-        dispatch_width=model.dispatch_width,
-        shares_LE=shares_LE,
-        unit_G=units(problem),
-        transport=workload.transport,
-        dispatch_dtype=workload.dispatch_dtype,
-        combine_dtype=workload.combine_dtype,
-        hidden=settings.hidden,
-        tokens_per_rank=workload.tokens_per_rank,
-        repeats=settings.repeats,
-        seed=settings.seed,
-        timeout_seconds=settings.timeout_seconds,
-        device=settings.device,
+    return posed_job(
+        problem,
+        {name: _side(asked, placement) for name, placement in asked.placements.items()},
+        tuple(problem.load.layer_ids[layer] for _, layer in asked.rows),
+        shares_LE,
+        settings,
     )
 
 
@@ -122,7 +111,3 @@ def observed_of(job: DispatchJob, asked: Asked, report: DispatchReport) -> list[
             timed = Timed(side, job.layer_ids[row], row, seconds_GN, expected)
             found.append(Observed(timed, wide, asked.names[row]))
     return found
-
-
-def sides_of(plan: Placement, default: Placement) -> dict[str, Placement]:
-    return {PLAN: plan, "default": default}

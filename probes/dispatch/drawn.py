@@ -26,7 +26,7 @@ MOST_ROUNDS = 200
 
 
 def draw_by_inclusion(chance_E: Floats, tokens: int, top_k: int, rng: np.random.Generator) -> Ids:
-    """experts_TK: for each token `top_k` distinct experts in order of id, expert e with chance `chance_E[e]`.
+    """experts_TK: for each token `top_k` distinct experts in order of id, expert e by chance `chance_E[e]`.
 
     Each token by itself follows the law exactly, and so do pairs of its experts; what expectation says of any
     of them is unbiased. Many tokens are evened: of those that have as many picks to make, the number that

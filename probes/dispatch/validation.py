@@ -6,21 +6,21 @@ Shapes: L layers that are run, P slots.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.base import BadInput
-from planner.cost import Cost, cost, units
+from planner.cost import Cost, cost
 from planner.replica import find_rule
 from planner.topology import planned_seats
 from probes.dispatch.contender import Contender, contender_against
 from probes.dispatch.difference import difference
 from probes.dispatch.emulating import WIDTH, in_cluster, long_enough
 from probes.dispatch.expected import Expectation
-from probes.dispatch.gemm.shapes import shape_of
 from probes.dispatch.job import PLAN, DispatchJob, Side
 from probes.dispatch.outcome import Outcome, Scope, SentTraffic
+from probes.dispatch.posing import Settings, posed_job
 from probes.dispatch.report import judge
 from probes.dispatch.run import run
 from probes.dispatch.seen import PHASES
@@ -33,28 +33,6 @@ from probes.emulation.cluster import Emulation
 __all__ = ["Contender", "Settings", "contender_against", "validate"]
 
 TOKENS = 64  # a rank, where nobody says and nothing else follows
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to run.
-
-    `layers` None means all; `hidden` None means 64 on a CPU, 512 in an emulated cluster, the model's own
-    width on GPUs; `tokens` None means 64, and as many as a phase needs in an emulated cluster.
-    """
-
-    layers: int | None = 4
-    tokens: int | None = None
-    hidden: int | None = None
-    repeats: int = 5
-    seed: int = 0
-    timeout_seconds: float = 120.0
-    device: str = "auto"  # auto, cpu, cuda
-    tolerance: float | None = None  # None: what the law's error and the noise come to
-    kernels: str = "auto"  # what sends on GPUs: auto, torch, deepep, nccl-ep
-    cuda_graph: bool = False
-    virtual: bool = False  # one process plays all ranks
-    hosts: tuple[str, ...] = ()  # of the plan's nodes, for ranks that were launched; empty: any
 
 
 def validate(
@@ -150,29 +128,15 @@ def _only(found: Cost, rows: list[int]) -> Cost:
 
 def _job(contenders: Mapping[str, Contender], rows: list[int], settings: Settings) -> DispatchJob:
     plan = contenders[PLAN]
-    problem, model, workload = plan.problem, plan.problem.model, plan.problem.workload
-    return DispatchJob(
-        sides={name: _side(one, rows) for name, one in contenders.items()},
-        layer_ids=tuple(plan.placement.layer_ids[row] for row in rows),
-        experts=model.experts,
-        top_k=model.top_k,
-        dispatch_width=model.dispatch_width,
-        shares_LE=problem.shares_LE[rows],
-        trace_LRK=None if problem.load.trace is None else problem.load.trace.experts_LTK[rows],
-        unit_G=units(problem),
-        transport=workload.transport,
-        dispatch_dtype=workload.dispatch_dtype,
-        combine_dtype=workload.combine_dtype,
-        hidden=settings.hidden,
-        tokens_per_rank=problem.workload.tokens_per_rank,
-        repeats=settings.repeats,
-        seed=settings.seed,
-        timeout_seconds=settings.timeout_seconds,
-        device=settings.device,
-        expert=shape_of(model),
-        kernels=settings.kernels,
-        cuda_graph=settings.cuda_graph,
-        virtual=settings.virtual,
+    problem = plan.problem
+    trace = problem.load.trace
+    return posed_job(
+        problem,
+        {name: _side(one, rows) for name, one in contenders.items()},
+        tuple(plan.placement.layer_ids[row] for row in rows),
+        problem.shares_LE[rows],
+        settings,
+        None if trace is None else trace.experts_LTK[rows],
     )
 
 

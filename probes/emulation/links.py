@@ -16,6 +16,7 @@ _HARDWARE = "02:00:00:00:00:77"  # a packet is for whoever gets it, so all have 
 _MTU = 9000  # with 1500, headers would take 4 % of the shaped rate
 _FRAME_SHARE = (_MTU + 14) / (_MTU - 52)  # bytes that tc counts for each byte that TCP carries
 _PIECE_BYTES = 2 * (_MTU + 14)  # what the kernel hands over at once: small, so that links are not bursty
+_ENDS = f"mtu {_MTU} gso_max_size {_PIECE_BYTES}"
 _BURST_BYTES = 4_000  # what an idle link may send ahead; a piece may be larger, its excess is paid back
 _PROMPT_SECONDS = 0.001  # and what it may catch up when the machine was busy elsewhere
 _QUEUE_PACKETS = 20_000  # never full: windows end before, and a lost packet costs TCP 0.2 s
@@ -46,10 +47,9 @@ def _batch(program: str, lines: list[str]) -> str:
 
 
 def _rank_lines(rank: int) -> list[str]:
-    shape = f"mtu {_MTU} gso_max_size {_PIECE_BYTES}"
     return [
         f"netns add rank{rank}",
-        f"link add port{rank} {shape} type veth peer name eth0 address {_HARDWARE} {shape} netns rank{rank}",
+        f"link add port{rank} {_ENDS} type veth peer name eth0 address {_HARDWARE} {_ENDS} netns rank{rank}",
         f"link set port{rank} up",
     ]
 
@@ -65,9 +65,8 @@ def _inside_lines(topology: Topology, rank: int) -> list[str]:
 
 
 def _pipe_lines(pipe: int) -> list[str]:
-    shape = f"mtu {_MTU} gso_max_size {_PIECE_BYTES}"
     return [
-        f"link add in{pipe} {shape} type veth peer name out{pipe} {shape}",
+        f"link add in{pipe} {_ENDS} type veth peer name out{pipe} {_ENDS}",
         f"link set in{pipe} up",
         f"link set out{pipe} up",
     ]

@@ -20,7 +20,7 @@ def taking_part() -> Iterator[None]:
         yield
     except (RunFailed, RankBugError):
         raise
-    except Exception as error:
+    except Exception as error:  # whatever it is, the others hear of it before it goes on
         if is_launched() and os.environ["WORLD_SIZE"] != "1" and importlib.util.find_spec("torch"):
             from probes.ranks.launched import tell_others
 

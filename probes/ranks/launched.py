@@ -45,7 +45,7 @@ def run_launched(task: Task, limit: Limit, parent: int) -> tuple[int, list[str]]
             raise
         except (PeersLostError, dist.DistError) as error:
             raise _lost(error, meeting, limit, words.phase) from error
-        except Exception as error:
+        except Exception as error:  # told to the others, and raised again with its rank and phase
             raise _failed(error, meeting, words.phase) from error
     return rank, texts
 

@@ -102,5 +102,6 @@ def open_store(host: str, port: int, world: int, limit: Limit, *, here: bool) ->
 
     It does not wait for all ranks, so that the ones that never come can be named.
     """
+    place = (host, port, world, here, limit.delta)
     # torch's own lists of names lag behind
-    return dist.TCPStore(host, port, world, here, limit.delta, wait_for_workers=False)  # type: ignore[attr-defined]
+    return dist.TCPStore(*place, wait_for_workers=False)  # type: ignore[attr-defined]

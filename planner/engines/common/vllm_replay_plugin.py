@@ -67,6 +67,7 @@ def first_row(parallel: Any, tokens: int, *, gathered: bool) -> int:
 def strategies(torch: Any, base: Any, recorded: Recorded) -> tuple[Any, Any]:
     """(what vLLM is given for all layers, what each layer then gets)."""
 
+    # their base is vLLM's, found when vLLM calls
     class Replay(base):  # type: ignore[misc]
         """Stands for the layers' own until each has it."""
 

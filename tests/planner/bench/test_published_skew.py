@@ -39,7 +39,7 @@ def test_one_share_fits_one_ratio_and_the_others_follow(rows: list[dict[str, obj
 def test_twice_the_time_takes_an_unevenness_that_is_possible(rows: list[dict[str, object]]) -> None:
     """On H800 some unevenness inside nodes doubles the time; on H100 the most there is comes within 15 %."""
     h800, h100 = (
-        [float(row["predicted"]) for row in rows if str(row["method"]).startswith(chip)]  # type: ignore[arg-type]
+        [float(str(row["predicted"])) for row in rows if str(row["method"]).startswith(chip)]
         for chip in ("H800", "H100")
     )
     assert h800 == sorted(h800)

@@ -14,12 +14,12 @@ from probes.dispatch.outcome import Outcome, Scope, SentTraffic
 from probes.dispatch.outcome_dict import outcome_to_dict
 from probes.dispatch.report import judge
 from probes.dispatch.run import Found
-from probes.dispatch.seen import PHASES, Seen
+from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import Timed
 from probes.dispatch.verdict import LawError, judge_speed
 from probes.dispatch.verdict.words import how_to_check
 from tests.probes.dispatch.verdict.runs import Machine, make_timed, make_topology
-from tests.probes.dispatch_jobs import make_job
+from tests.probes.dispatch_jobs import make_job, seen_of
 
 TOLD = make_topology(2, 1)
 SENT = SentTraffic("drawn", "tokens drawn", Difference(4, 1, 0.5, 0.4, 1.2, 1.1))
@@ -34,21 +34,11 @@ def found(wrong: str = "") -> Found:
         job, sides={"plan": job.sides["plan"], "default": job.sides["plan"]}, repeats=3, device="cpu"
     )
     seen = [
-        Seen(
-            rank=rank,
-            side=side,
-            row=0,
-            sent_bytes_G=[1440, 1440],
-            received_bytes_G=[1440, 1440],
-            sent_back_bytes_G=[1280, 1280],
-            received_back_bytes_G=[1280, 1280],
-            received=[[0, rank, 10], [1, rank, 10]],
-            distinct_tokens=10,
-            distinct_results=10,
-            matrices=[[rank, 64 * 64 // 3, 5 + rank]],
-            misplaced="",
-            wrong_sums=[wrong] if wrong and rank == 0 and side == "plan" else [],
-            seconds={phase: [0.1, 0.2, 0.3] for phase in PHASES},
+        seen_of(
+            rank,
+            side,
+            {phase: [0.1, 0.2, 0.3] for phase in PHASES},
+            [wrong] if wrong and rank == 0 and side == "plan" else [],
         )
         for rank in range(2)
         for side in job.sides

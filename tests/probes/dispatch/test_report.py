@@ -13,7 +13,7 @@ from probes.dispatch.prediction import predict
 from probes.dispatch.report import judge
 from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES, Seen
-from tests.probes.dispatch_jobs import make_job
+from tests.probes.dispatch_jobs import make_job, seen_of
 
 JOB = replace(make_job(), repeats=3, device="cpu")
 
@@ -23,22 +23,7 @@ def right_account() -> list[Seen]:
     test_dispatch_job).
     """
     return [
-        Seen(
-            rank=rank,
-            side="plan",
-            row=0,
-            sent_bytes_G=[1440, 1440],
-            received_bytes_G=[1440, 1440],
-            sent_back_bytes_G=[1280, 1280],
-            received_back_bytes_G=[1280, 1280],
-            received=[[0, rank, 10], [1, rank, 10]],
-            distinct_tokens=10,
-            distinct_results=10,
-            matrices=[[rank, 64 * 64 // 3, 5 + rank]],
-            misplaced="",
-            wrong_sums=[],
-            seconds={phase: [1.0 + rank, 9.0, 3.0 - rank] for phase in PHASES},
-        )
+        seen_of(rank, "plan", {phase: [1.0 + rank, 9.0, 3.0 - rank] for phase in PHASES}, [])
         for rank in range(2)
     ]
 
