@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from planner.base import BadInput
 
-# Of the law in an emulated cluster, before any calibration, where processes start up and pack: docs/skew.md has
-# it 1 to 7 % low there, and 6 to 13 % for node's combine, whose parts are added up on the way.
+# Of the law in an emulated cluster, before any calibration, where processes start up and pack: it is 1 to 7 %
+# low there (docs/skew.md), and 6 to 13 % for node's combine, whose parts are added up on the way.
 EMULATED, EMULATED_ON_THE_WAY = 0.12, 0.20
 UNKNOWN = 0.25  # of constants whose error nobody has stated
 OF_MEAN = 2.5  # 19 of 20 errors are within so many times their mean, where they scatter normally

@@ -1,4 +1,4 @@
-"""`moeplan validate --emulate` as a user runs it, over shaped links: alone, for a busy machine makes them slow."""
+"""`moeplan validate --emulate` as a user runs it; alone, for a busy machine makes shaped links slow."""
 
 import importlib.util
 import json
