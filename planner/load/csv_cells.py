@@ -1,4 +1,4 @@
-"""Cells of a table as numbers: ASCII digits and nothing cleverer, so that no cell counts as another number."""
+"""Cells of a table as numbers: ASCII digits and nothing cleverer, so that no cell counts as another one."""
 
 import re
 from array import array

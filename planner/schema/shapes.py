@@ -75,8 +75,9 @@ class Nested(Shape):
         return {"anyOf": [self._deep(depth) for depth in self.depths]}
 
     def _deep(self, depth: int) -> dict[str, Any]:
-        of = {"type": "number"} if depth == 1 else self._deep(depth - 1)
-        return {"type": "array", "items": of}
+        if depth == 1:
+            return {"type": "array", "items": {"type": "number"}}
+        return {"type": "array", "items": self._deep(depth - 1), "minItems": 1}
 
 
 @dataclass(frozen=True)
