@@ -88,9 +88,8 @@ def main(count: int, seed: int = 0, ranks: int = 2) -> int:
         way, fault = draw(dice, ranks)
         wrong, seconds, said = play(way, fault, ranks)
         table[fault.kind].append((wrong, seconds))
-        tell(
-            f"{number:3} {way:9} {fault!s:40} {seconds:5.1f} s  {' | '.join(filter(None, (wrong, said[:120]))) or 'ok'}"
-        )
+        came = " | ".join(filter(None, (wrong, said[:120]))) or "ok"
+        tell(f"{number:3} {way:9} {fault!s:40} {seconds:5.1f} s  {came}")
     tell(f"\n{'kind':8} {'runs':>5} {'wrong':>6} {'longest':>9}")
     for kind, runs in sorted(table.items()):
         bad = sum(bool(wrong) for wrong, _ in runs)
