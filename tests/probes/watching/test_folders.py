@@ -1,6 +1,7 @@
 """Folders that a server writes its load to: new windows in order, and files that cannot be believed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ def write(folder: Path, number: int, values: npt.NDArray[np.int64], **more: obje
     folder.mkdir(exist_ok=True)
     path = folder / f"window-moe-{number:020d}-000000.npz"
     named = {"layer_ids": LAYERS, "map_sha256": "abc"} | more
-    np.savez_compressed(path, counts=values, **{key: np.asarray(value) for key, value in named.items()})
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in named.items()}
+    np.savez_compressed(path, counts=values, **arrays)
     return path
 
 
