@@ -15,6 +15,7 @@ place_options = options(
     option(
         "--source", metavar="NAME", help="What tells the load; by the plan's engine where it is not given."
     ),
+    option("--remove-read", is_flag=True, help="Remove dump files once what is in them is kept."),
     option("--timeout", type=float, default=30.0, help="Seconds that a server may take for one answer."),
     option(
         "--api-key",
@@ -119,7 +120,7 @@ def _source(running: Any, flags: dict[str, Any]) -> Any:
     from probes.watching.place import Place
     from probes.watching.registry import find_source
 
-    place = Place(flags["urls"], flags["folder"], flags["timeout"], flags["api_key"])
+    place = Place(flags["urls"], flags["folder"], flags["remove_read"], flags["timeout"], flags["api_key"])
     saved = running.saved
     return find_source(flags["source"], saved.value.get("engine"), place).source(place, saved.problem.model)
 

@@ -37,6 +37,7 @@ class Heard:
     present: tuple[str, ...] | None = None  # keys that can still come: others may be forgotten
     signals: Mapping[str, float] = field(default_factory=dict)  # what the server says of its balance
     said: tuple[str, ...] = ()  # what was left out, a line each
+    notes: tuple[str, ...] = ()  # what happened besides, a line each
 
 
 class Known(Protocol):

@@ -93,7 +93,7 @@ class Watch:
             for news in self._source.poll(self._store):
                 heard += self._store.add(news)
                 signals |= news.signals
-                said += news.said
+                said += (*news.said, *news.notes)
                 faults += len(news.said)
         except BadInput as fault:
             said.append(str(fault))

@@ -12,27 +12,46 @@ from probes.watching.sources.folder import Folder
 NAME = "dumps"
 NEEDS = ("folder",)
 PATTERNS = ("*.pt", "*.pth", "*.npz", "*.npy", "*.csv", "*.json", "*.parquet")
+IDLE = ("steps are zero", "every count is zero")  # what is said of a recorder that saw nothing
 WINDOWS_A_FILE = 4  # of a file with a window for every forward pass, neighbours summed
 
 
 def source(place: Place, model: ModelSpec) -> "Dumps":
-    return Dumps(place.the_folder(), model)
+    return Dumps(place.the_folder(), model, remove_read=place.remove_read)
 
 
 class Dumps:
-    def __init__(self, folder: Path, model: ModelSpec, patterns: tuple[str, ...] = PATTERNS) -> None:
-        self._folder, self._model = Folder(folder, patterns), model
+    """What is asked on for has been kept, so its file may go."""
+
+    def __init__(
+        self,
+        folder: Path,
+        model: ModelSpec,
+        patterns: tuple[str, ...] = PATTERNS,
+        *,
+        remove_read: bool = False,
+    ) -> None:
+        self._folder, self._model, self._remove_read = Folder(folder, patterns), model, remove_read
 
     def poll(self, known: Known) -> Iterator[Heard]:
         fresh, present = self._folder.new(known)
         for key, path in fresh:
-            yield self._heard(key, path)
+            heard = self._heard(key, path)
+            yield heard
+            if self._remove_read and heard.keys:
+                path.unlink(missing_ok=True)
         yield Heard(present=present)
+
+    def there(self, known: Known) -> set[str]:
+        """Keys of the files that are there."""
+        return set(self._folder.new(known)[1])
 
     def _heard(self, key: str, path: Path) -> Heard:
         try:
             return Heard(windows_of(path, self._model), (key,))
         except BadInput as fault:
+            if any(said in str(fault) for said in IDLE):
+                return Heard(keys=(key,))
             return Heard(said=(self._folder.spoilt(key, fault),))
 
 
