@@ -3,7 +3,6 @@
 from planner.watching.look import Asked
 from planner.watching.rounds import Round, Watch
 from planner.watching.running import Running
-from planner.watching.swapping import Swapper
 from planner.watching.verdict import Terms
 
-__all__ = ["Asked", "Round", "Running", "Swapper", "Terms", "Watch"]
+__all__ = ["Asked", "Round", "Running", "Terms", "Watch"]
