@@ -10,7 +10,7 @@ from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES
 from probes.dispatch.timed import EXCHANGES, Timed
 from probes.dispatch.verdict import LawError, Verdict, judge_speed
-from probes.dispatch.verdict.tolerance import EMULATED, UNKNOWN, measured_error
+from probes.dispatch.verdict.tolerance import EMULATED, EMULATED_ON_THE_WAY, UNKNOWN, measured_error
 
 ON_CPU = "ran on the CPU, and not over the links that the topology tells of"
 
@@ -45,8 +45,10 @@ def verdict_of(
 def law_error(problem: Problem, phase: str, device: str) -> LawError:
     """Of a calibration, on what it was not fitted to; of a chip's constants, likewise; or as is stated."""
     calibration = problem.topology.calibration
-    if device != "cuda" and not (calibration and calibration.find(problem.workload.transport, phase)):
-        return LawError(EMULATED, "stated for links that were measured or shaped, before any calibration")
+    transport = problem.workload.transport
+    if device != "cuda" and not (calibration and calibration.find(transport, phase)):
+        share = EMULATED_ON_THE_WAY if (transport, phase) == ("node", "combine") else EMULATED
+        return LawError(share, "stated for links that were measured or shaped, before any calibration")
     constants = constants_of(problem)
     found = {"dispatch": constants.dispatch, "combine": constants.combine}.get(phase) or constants.compute
     if found.held_out is None:

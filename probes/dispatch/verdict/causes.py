@@ -23,6 +23,9 @@ LATER = np.geomspace(0.02, 20.0, 60)  # start-up, in medians of all ranks' secon
 TOLD_APART = 6.0  # of the criterion: 20 : 1 in likelihood
 WORSE = 1.2  # times the errors of the best: the next best is told with its own
 REFINED = 1.05  # the grid's step
+REST = (
+    0.2  # of the errors without a fault: 4 % of their squares, as ranks that wait for others are less exact
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,7 @@ class Finding:
     alike: tuple[Fitted, ...]
     next: Fitted | None
     left_without: float  # what a machine without a fault leaves
-    explains: bool  # what it leaves is within the tolerance
+    explains: bool  # what it leaves is within the tolerance, or next to nothing of what there was
 
     @property
     def of_links(self) -> bool:
@@ -60,7 +63,7 @@ def find_cause(scene: Scene, topology: Topology, tolerance: float) -> Finding:
     none = next(one for one in fitted if one.suspect.kind == "none")
     alike = tuple(one for one in fitted[1:] if one.score - best.score < TOLD_APART)
     others = [one for one in fitted[1:] if one not in alike and one.left > WORSE * best.left]
-    explains = best.left <= max(tolerance, 2 * scene.noise)
+    explains = best.left <= max(tolerance, 2 * scene.noise, none.left * REST)
     return Finding(best, alike, others[0] if others else None, none.left, explains)
 
 

@@ -13,7 +13,7 @@ from probes.dispatch.run import Found
 from probes.dispatch.seen import PHASES
 from probes.dispatch.speed import judged_phases, law_error
 from probes.dispatch.timed import EXCHANGES
-from probes.dispatch.verdict.tolerance import EMULATED, UNKNOWN, check_tolerance
+from probes.dispatch.verdict.tolerance import EMULATED, EMULATED_ON_THE_WAY, UNKNOWN, check_tolerance
 from tests.probes.dispatch.verdict.runs import make_topology
 from tests.probes.dispatch_jobs import make_job
 
@@ -61,6 +61,9 @@ def test_the_law_is_as_wrong_as_its_constants_were_on_what_they_had_not_seen() -
     assert error.share == pytest.approx(2.5 * 0.1092)
     assert error.reason.startswith("2.5 times its mean error of 10.9%, of constants fitted to H100")
     assert law_error(problem, "dispatch", "cpu").share == EMULATED
+    by_node = replace(problem, workload=replace(problem.workload, transport="node"))
+    assert law_error(by_node, "dispatch", "cpu").share == EMULATED
+    assert law_error(by_node, "combine", "cpu").share == EMULATED_ON_THE_WAY
     other = replace(problem, topology=read_topology("hgx-h20:1"))
     assert law_error(other, "combine", "cuda").share == UNKNOWN
 

@@ -17,7 +17,9 @@ from tests.probes.faults.runs import Run, running
 from tests.probes.faults.task import LAUNCHED_PHASES, LOCAL_PHASES, SIGNALS, Fault
 
 LIMIT_SECONDS = {"local": 40.0, "emulated": 40.0, "launched": 40.0}
-LATE_SECONDS = 15.0
+LATE_SECONDS = (
+    20.0  # 7 for last words; and a busy machine takes long to start Python and torch, before the limit
+)
 KINDS = ("kill", "term", "stop", "hang", "memory", "refuse", "bug", "cut", "tenth", "parent")
 
 
@@ -88,7 +90,8 @@ def main(count: int, seed: int = 0, ranks: int = 2) -> int:
         way, fault = draw(dice, ranks)
         wrong, seconds, said = play(way, fault, ranks)
         table[fault.kind].append((wrong, seconds))
-        tell(f"{number:3} {way:9} {fault!s:40} {seconds:5.1f} s  {' | '.join(filter(None, (wrong, said[:120]))) or 'ok'}")
+        came = " | ".join(filter(None, (wrong, said[:120]))) or "ok"
+        tell(f"{number:3} {way:9} {fault!s:40} {seconds:5.1f} s  {came}")
     tell(f"\n{'kind':8} {'runs':>5} {'wrong':>6} {'longest':>9}")
     for kind, runs in sorted(table.items()):
         bad = sum(bool(wrong) for wrong, _ in runs)
