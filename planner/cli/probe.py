@@ -9,7 +9,7 @@ from planner.base import BadInput
 from planner.cli.console import progress_bar, say
 from planner.cli.options import FILE, device_option, json_option, option, options
 
-HINTS = ("gpu", "nic", "nodes", "oversubscription", "nvlink_domain_nodes", "cpu_rates")
+HINTS = ("gpu", "gpu_model", "nic", "nic_of", "nodes", "oversubscription", "nvlink_domain_nodes", "cpu_rates")
 hint_options = options(  # what a person adds to sources that do not say everything
     option("-o", "--output", type=FILE, help="Topology file to write, .json; `solve --topology` reads it."),
     option(
@@ -24,7 +24,14 @@ hint_options = options(  # what a person adds to sources that do not say everyth
         help="Down / up bandwidth of a leaf switch where no source tells it.",
     ),
     option("--nodes", type=int, help="How many hosts there are like the one described."),
+    option(
+        "--nic-of",
+        multiple=True,
+        metavar="GPU=NIC",
+        help="NIC that a GPU of each host uses, where that is not the nearest: 3=mlx5_0. May be repeated.",
+    ),
     option("--nic", help="Rate of each NIC where no source tells it: 400G."),
+    option("--gpu-model", type=FILE, metavar="FILE", help="GPU models of your own, .yaml or .json."),
     option("--gpu", help="GPU model where no source names it: H100-SXM, A100-SXM-80GB, ..."),
 )
 measure_options = options(
@@ -164,9 +171,12 @@ def _look(smallest: str, largest: str, **flags: Any) -> Any:
 
 def _hints(flags: dict[str, Any]) -> Any:
     from probes.machine.hints import Hints
-    from probes.survey.from_files import parse_nic
+    from probes.machine.own_gpus import read_gpu_models
+    from probes.survey.from_files import parse_nic, parse_nic_of
 
-    return Hints(nic_bytes_per_s=parse_nic(flags.pop("nic")), **flags)
+    nic, nic_of, models = (flags.pop(name) for name in ("nic", "nic_of", "gpu_model"))
+    own = read_gpu_models(models) if models else ()
+    return Hints(nic_bytes_per_s=parse_nic(nic), nic_of=parse_nic_of(nic_of), own_gpus=own, **flags)
 
 
 def _report(found: Any, output: Path | None, as_json: bool) -> None:

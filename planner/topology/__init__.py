@@ -17,7 +17,7 @@ from planner.topology.chips import chip_of, gpu_names
 from planner.topology.comparison import ABOVE, REACHED, Comparison, against_stated, kept_comparisons, unstated
 from planner.topology.fabric import Fabric
 from planner.topology.from_dict import topology_from_dict
-from planner.topology.gpu_models import gpu_model
+from planner.topology.gpu_models import gpu_model, gpu_model_from_dict
 from planner.topology.gpu_speeds import read_speeds
 from planner.topology.machine import LARGEST_GPUS
 from planner.topology.machine_shape import TOPOLOGY, TOPOLOGY_SHAPE
@@ -72,6 +72,7 @@ __all__ = [
     "compare",
     "everyone_GG",
     "gpu_model",
+    "gpu_model_from_dict",
     "gpu_names",
     "is_calibration_text",
     "kept_comparisons",

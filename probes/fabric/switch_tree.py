@@ -8,8 +8,6 @@ from planner.base import BadInput
 from probes.base.facts import FabricFacts, PortFact
 from probes.fabric.naming import natural
 
-NO_RATES = "it tells which hosts are near, not how fast: give the NIC rate and the oversubscription"
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -49,7 +47,7 @@ def tree_facts(tree: Tree, source: str, kind: str) -> FabricFacts:
 
 
 def _unknown(tree: Tree, kind: str) -> tuple[str, ...]:
-    unknown = [NO_RATES if any(tree.hosts.values()) else "which hosts share a leaf switch is not told"]
+    unknown = [] if any(tree.hosts.values()) else ["which hosts share a leaf switch is not told"]
     undefined = sorted(set(tree.parents()) - tree.described(), key=natural)
     if undefined:
         named = ", ".join(undefined[:10])

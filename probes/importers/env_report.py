@@ -7,27 +7,32 @@ They name the GPUs, nothing more; the `topo -m` that stands in the same report i
 """
 
 import re
+from collections.abc import Iterator
 
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS
 from probes.base.facts import GpuFact, HostFacts
+from probes.machine.gpu_names import links_of_gpu
 
 LARGEST_TEXT = 8 << 20
+_VENDORS = ("NVIDIA ", "Tesla ", "Quadro ", "GeForce ", "TITAN ", "GRID ", "AMD ")
 _LINE = re.compile(
-    r"(?m)^[ \t>]{0,16}GPU (\d{1,3}(?:, ?\d{1,3}){0,127}): "  # one, or all that are alike
-    r"((?:NVIDIA|Tesla|Quadro|AMD) [\w .()/-]{1,80}?)[ \t\r]*$"  # `nvidia-smi -L` goes on with a UUID
+    r"(?m)^[ \t>]{0,16}(?:GPU models and configuration: {1,4})?"
+    r"(?:GPU|Device) (\d{1,3}(?:, ?\d{1,3}){0,127}): "  # one, or all that are alike
+    r"([\w .()/-]{1,80}?)(?:, compute capability [^\n]{0,80})?[ \t\r]*$"  # -L goes on with a UUID
 )
+OF_ONE_HOST = True
 
 
 def recognise(content: bytes, name: str) -> bool:
     del name
-    return _LINE.search(_text(content)) is not None
+    return next(_lines(content), None) is not None
 
 
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     """The one host of the report. BadInput where it names a GPU twice, otherwise."""
     names: dict[int, str] = {}
-    for found in _LINE.finditer(_text(content)):
+    for found in _lines(content):
         for number in found[1].split(","):
             index = int(number)
             if names.setdefault(index, found[2]) != found[2] or index >= LARGEST_NODE_GPUS:
@@ -40,5 +45,8 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     return (HostFacts(name, "env-report", "imported", gpus=gpus, unknown=unknown),)
 
 
-def _text(content: bytes) -> str:
-    return content[:LARGEST_TEXT].decode("utf-8", errors="replace")
+def _lines(content: bytes) -> Iterator[re.Match[str]]:
+    """The lines that name a GPU; drivers before 2021 left the vendor's name out."""
+    for found in _LINE.finditer(content[:LARGEST_TEXT].decode("utf-8", errors="replace")):
+        if found[2].startswith(_VENDORS) or links_of_gpu(found[2]) is not None:
+            yield found

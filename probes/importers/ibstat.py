@@ -20,6 +20,7 @@ _PAIR = re.compile(
 )
 _LAYERS = ("InfiniBand", "Ethernet")
 _WORDS = ("CA '", "Infiniband device '", "VM_hostname ")
+OF_ONE_HOST = True
 
 
 def recognise(content: bytes, name: str) -> bool:

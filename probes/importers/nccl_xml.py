@@ -144,12 +144,28 @@ def _gpu_devices(devices: Sequence[Device], warnings: list[str]) -> list[Device]
 
 def _gpu(index: int, device: Device, name: str) -> GpuFact:
     links = sum(link.count for link in links_of(device, name)) if device.gpu is not None else None
-    chip = device.gpu.get("gcn", "") if device.gpu is not None else ""  # RCCL names the chip, NCCL nothing
     return GpuFact(
         index,
-        name=f"AMD {chip}" if re.fullmatch(r"gfx[0-9a-f]{3,6}", chip) else None,
+        name=_amd_name(device),
         pci=device.pci,
         numa=device.numa,
         nvlinks=links,
         pcie_bytes_per_s=pcie_bytes_per_s(device),
     )
+
+
+def _amd_name(device: Device) -> str | None:
+    """RCCL names the chip ('gfx942', earlier '908'), NCCL nothing; xGMI and AMD's vendor id tell too."""
+    gpu = device.gpu
+    if gpu is None:
+        return "AMD GPU" if device.vendor == "0x1002" else None
+    chip = gpu.get("gcn", "")
+    if re.fullmatch(r"(?:gfx)?[0-9a-f]{3,6}", chip):
+        return f"AMD gfx{chip.removeprefix('gfx')}"
+    is_amd = (
+        chip
+        or device.vendor == "0x1002"
+        or device.kind.startswith("0x12")
+        or next(gpu.iter("xgmi"), None) is not None
+    )
+    return "AMD GPU" if is_amd else None

@@ -1,15 +1,17 @@
-"""Small outputs of nvidia-smi: `-L`, `nvlink -s` and `--query-gpu=... --format=csv`.
+"""Small outputs of nvidia-smi: `-L`, `nvlink -s`, `nvlink -R` and `--query-gpu=... --format=csv`.
 
-They tell names, UUIDs and MIG; active links and their rate; names and fabric. None of them says which GPUs
-the links join: domains stay unknown, but for GPUs without any link.
+They tell names, UUIDs and MIG; active links and their rate, or their far ends; names and fabric. Which GPUs
+the links join only the far ends say: without them domains stay unknown, but for GPUs without any link.
 """
 
 import re
 from dataclasses import replace
 
-from probes.base.facts import HostFacts, Notes
+from probes.base.facts import GpuFact, HostFacts, Notes
 from probes.importers.smi_csv import gpus_of_csv
-from probes.importers.smi_list import gpus_of_list
+from probes.importers.smi_far_ends import domains_of_far_ends
+from probes.importers.smi_list import Listed, gpus_of_list
+from probes.machine.nvlink_domains import Domains
 
 LARGEST_TEXT = 8 << 20
 _START = re.compile(
@@ -18,6 +20,7 @@ _START = re.compile(
     re.IGNORECASE,
 )
 _COLUMNS = ("index, ", "name, ", "uuid, ", "gpu_uuid, ")
+OF_ONE_HOST = True
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -33,22 +36,41 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     start = next((at for at, line in enumerate(lines) if line.lower().startswith(_COLUMNS)), None)
     notes = Notes()
     if start is None:
-        kind, gpus = gpus_of_list(lines, name, notes)
+        listed = gpus_of_list(lines, name, notes)
     else:
-        kind, gpus = "nvidia-smi-query", gpus_of_csv(lines, start, name, notes)
+        listed = Listed("nvidia-smi-query", gpus_of_csv(lines, start, name, notes), {})
+    gpus = listed.gpus
+    order = [gpu.index for gpu in gpus]
     if [gpu.index for gpu in gpus] != list(range(len(gpus))):
         shown = ", ".join(str(gpu.index) for gpu in gpus)
         notes.unknown.append(f"the text shows GPUs {shown} only; whether there are others is not known")
         gpus = tuple(replace(gpu, index=place) for place, gpu in enumerate(gpus))
-    bare = all(gpu.nvlinks == 0 for gpu in gpus)
+    domains = _domains(listed, order, gpus, notes)
     facts = HostFacts(
         name,
-        kind,
+        listed.kind,
         "imported",
         gpus=gpus,
-        nvlink_kind="none" if bare else None,
-        domains=tuple((gpu.index,) for gpu in gpus) if bare else None,
+        nvlink_kind=domains.kind if domains else None,
+        domains=domains.domains if domains else None,
         unknown=tuple(notes.unknown),
         warnings=tuple(notes.warnings),
     )
     return (facts,)
+
+
+def _domains(listed: Listed, order: list[int], gpus: tuple[GpuFact, ...], notes: Notes) -> Domains | None:
+    """By the far ends of the links, or because no GPU has a link; None where neither is told."""
+    links = tuple(gpu.nvlinks for gpu in gpus)
+    if all(count == 0 for count in links):
+        return Domains("none", tuple((gpu.index,) for gpu in gpus), links)
+    if not listed.far:
+        return None
+    far = {place: listed.far[index] for place, index in enumerate(order) if index in listed.far}
+    domains = domains_of_far_ends(far, links)
+    if domains is None:
+        notes.unknown.append("the far ends of the NVLinks fit no machine: which GPUs they join is not known")
+        return None
+    notes.unknown += domains.unknown
+    notes.warnings += domains.warnings
+    return domains

@@ -38,6 +38,7 @@ class Device:
     nets: tuple[ET.Element, ...] = ()
     speed: str = ""
     width: str = ""
+    vendor: str = ""  # '0x10de'
 
     @property
     def is_gpu_class(self) -> bool:
@@ -86,7 +87,8 @@ def _below(element: ET.Element, above: tuple[Bridge, ...], walk: _Walk) -> Itera
     if gpu is not None or nets or not children:
         pci, kind = element.get("busid", "").lower()[:32], element.get("class", "").lower()[:16]
         speed, width = element.get("link_speed", "")[:32], element.get("link_width", "")[:4]
-        yield Device(pci, kind, walk.numa, walk.cpu, above, gpu, nets, speed, width)
+        vendor = element.get("vendor", "").lower()[:8]
+        yield Device(pci, kind, walk.numa, walk.cpu, above, gpu, nets, speed, width, vendor)
 
 
 def between(one: Device, other: Device) -> str:

@@ -2,16 +2,24 @@
 
 Every importer has `recognise(content: bytes, name: str) -> bool`, cheap and by content, and `read(content:
 bytes, name: str) -> tuple[Facts, ...]`, which raises BadInput where the content is of its kind but broken
-beyond use. Other files here are what importers share.
+beyond use. Those that read what a tool prints of one host say `OF_ONE_HOST = True`: they are given the text
+of one host at a time. Other files here are what importers share.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from planner.base import BadInput, modules_with, read_bytes
-from probes.base.facts import Facts, noted
+from probes.base.facts import Facts, HostFacts, noted
+from probes.importers.paste import Part, parts_of, plain
 
+WANTED = (
+    "wanted are those of nvidia-smi topo -m (or -L, -q, nvlink -R), ibstat, ibnetdiscover, "
+    "scontrol show topology, kubectl get nodes -o json, alltoall_perf, or an XML of NCCL_TOPO_DUMP_FILE; "
+    "all that are read: docs/probing.md, Importing"
+)
 LARGEST_BYTES = 64 << 20  # a fabric of ten thousand hosts is some 10 MB of text
 
 
@@ -53,26 +61,53 @@ def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
             f"{name}: is empty; 'nvidia-smi nvlink -s' prints nothing on a machine without NVLink: "
             "give 'nvidia-smi topo -m' instead"
         )
+    content = plain(content)
     facts: list[Facts] = []
     failures: list[BadInput] = []
-    for importer in importers():
-        if importer.recognise(content, name):
-            read, failure = _attempt(importer, content, name)
-            facts += read
-            failures += failure
+    for importer, part in _readers(content, name):
+        read, failure = _attempt(importer, part, name)
+        facts += read
+        failures += failure
     if facts:
         return (noted(facts[0], warnings=map(str, failures)), *facts[1:])
     if failures:
         raise failures[0]
-    kinds = ", ".join(short_names(importers()))
-    raise BadInput(f"{name}: {_impression(content)}, of no kind we can import; known are {kinds}")
+    raise BadInput(f"{name}: {_impression(content)}, of no kind we know; {WANTED}")
 
 
-def _attempt(importer: Importer, content: bytes, name: str) -> tuple[tuple[Facts, ...], tuple[BadInput, ...]]:
+def _readers(content: bytes, name: str) -> Iterator[tuple[Importer, Part]]:
+    """The importers that read the content, host by host, then as a whole."""
+    every = importers()
+    of_host = [importer for importer in every if getattr(importer, "OF_ONE_HOST", False)]
+
+    def known(text: bytes) -> bool:
+        return any(importer.recognise(text, name) for importer in of_host)
+
+    for part in parts_of(content, known):
+        for importer in of_host:
+            if importer.recognise(part.content, name):
+                yield importer, part
+    for importer in every:
+        if importer not in of_host and importer.recognise(content, name):
+            yield importer, Part((), content)
+
+
+def _attempt(importer: Importer, part: Part, name: str) -> tuple[tuple[Facts, ...], tuple[BadInput, ...]]:
     try:
-        return importer.read(content, name), ()
+        return _of_hosts(importer.read(part.content, name), part.hosts), ()
     except BadInput as failure:
         return (), (failure,)
+
+
+def _of_hosts(facts: tuple[Facts, ...], hosts: tuple[str, ...]) -> tuple[Facts, ...]:
+    """The facts, with the name of the host that the paste names; for each where several answered alike."""
+    if not hosts:
+        return facts
+    return tuple(
+        replace(fact, host=host) if isinstance(fact, HostFacts) and fact.host is None else fact
+        for host in hosts
+        for fact in facts
+    )
 
 
 def short_names(modules: Iterable[Importer]) -> list[str]:

@@ -1,4 +1,8 @@
-"""Slurm's `topology.conf`: a line of 'Key=Value' words for each switch or block."""
+"""Slurm's `topology.conf`: a line of 'Key=Value' words for each switch or block.
+
+`scontrol show topology` prints the same with more keys, and names all hosts below a switch, not only those on
+it.
+"""
 
 from planner.base import BadInput
 from probes.base.facts import FabricFacts
@@ -6,6 +10,7 @@ from probes.fabric.hostlist import expand_hosts
 from probes.importers.slurm_tables import Tables, block_sizes, define
 
 _KEYS = ("switchname", "blockname", "switches", "nodes", "linkspeed", "blocksizes")
+_SHOWN = ("level", "blockindex", "blocksize")  # by `scontrol show topology`, of what the others say
 Pairs = dict[str, str]
 
 
@@ -20,11 +25,14 @@ def read_conf(text: str, name: str) -> FabricFacts:
             raise BadInput(f"{where}: 'Include' is not followed; paste the included file in its place")
         if pairs.get("nodes", "").upper() == "ALL":
             warnings.append(f"line {number}: {pairs['nodes']!r} names no hosts")
-        strange.update(dict.fromkeys((key for key in pairs if key not in _KEYS), number))
+        if "aggregatedblock" in pairs:
+            continue  # blocks that are described beside it, together
+        strange.update(dict.fromkeys((key for key in pairs if key not in (*_KEYS, *_SHOWN)), number))
         _take(tables, pairs, where)
     if strange:
         keys = ", ".join(f"{key[:40]!r} (line {line})" for key, line in list(strange.items())[:10])
         warnings.append(f"keys that are not known are passed over: {keys}")
+    tables.keep_own_hosts()
     return tables.facts(name, "slurm-block" if tables.blocks else "slurm-tree", warnings)
 
 

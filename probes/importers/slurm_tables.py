@@ -26,6 +26,24 @@ class Tables:
         self.left -= len(names)
         return names
 
+    def keep_own_hosts(self) -> None:
+        """Of the hosts of a switch above others only those that are on none of these."""
+        for switch in [one for one, below in self.switches.items() if below and self.nodes.get(one)]:
+            inside = self._hosts_below(switch)
+            self.nodes[switch] = [host for host in self.nodes[switch] if host not in inside]
+
+    def _hosts_below(self, switch: str) -> set[str]:
+        found: set[str] = set()
+        seen = {switch}
+        waiting = list(self.switches[switch])
+        while waiting:
+            below = waiting.pop()
+            if below not in seen:
+                seen.add(below)
+                found.update(self.nodes.get(below, ()))
+                waiting += self.switches.get(below, ())
+        return found
+
     def facts(self, name: str, kind: str, warnings: list[str]) -> FabricFacts:
         facts = tree_facts(Tree(self.switches, self.nodes, self.blocks), name, kind)
         smallest = min(self.sizes, default=0)

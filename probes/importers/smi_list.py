@@ -1,4 +1,4 @@
-"""`nvidia-smi -L` and `nvlink -s`: the GPUs, their MIG instances, and which of their NVLinks are active."""
+"""`nvidia-smi -L`, `nvlink -s` and `nvlink -R`: the GPUs, their MIG instances, and their active NVLinks."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,10 +7,15 @@ from dataclasses import dataclass, field, replace
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS
 from probes.base.facts import GpuFact, Notes
+from probes.importers.smi_far_ends import FarEnds
 
 _GPU = re.compile(r"\s{0,16}GPU (\d{1,3}): ([\w .()/-]{1,80}?) \(UUID: (GPU-[0-9a-fA-F-]{8,40})\)\s*")
 _MIG = re.compile(r"\s{1,16}MIG ([\w.+]{1,24})\s{1,16}Device\s{1,8}\d{1,3}:")
 _LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (?:([0-9]{1,4}(?:\.[0-9]{1,6})?) GB/s|<?(in[aA]ctive)>?)\s*")
+_FAR_END = re.compile(
+    r"\s{1,16}Link (\d{1,2}): Remote Device ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])"
+    r": Link (\d{1,3})\s*"
+)
 _DAMAGED = re.compile(r"\s{0,16}(?:GPU \d{1,3}:|Link \d{1,2}\b)")
 _ALL_INACTIVE = "all links are inActive"
 
@@ -23,6 +28,12 @@ class _Seen:
     links: dict[int, float | None] = field(default_factory=dict)  # bytes/s; None: inactive
     slices: list[str] = field(default_factory=list)
     all_inactive: bool = False
+    far: dict[int, tuple[str, int]] = field(default_factory=dict)  # by link: address and link of the far end
+
+    @property
+    def shown(self) -> set[int]:
+        """The links that the text lists."""
+        return set(self.links) | set(self.far)
 
     def take(self, line: str) -> bool:
         """Whether the line is of this GPU and could be read."""
@@ -30,6 +41,8 @@ class _Seen:
             self.slices.append(mig[1])
         elif link := _LINK.fullmatch(line):
             self.links[int(link[1])] = float(link[2]) * 1e9 if link[2] else None
+        elif far := _FAR_END.fullmatch(line):
+            self.far[int(far[1])] = far[2].lower(), int(far[3])
         elif _ALL_INACTIVE in line:
             self.all_inactive = True
         else:
@@ -37,11 +50,17 @@ class _Seen:
         return True
 
 
-def gpus_of_list(lines: list[str], name: str, notes: Notes) -> tuple[str, tuple[GpuFact, ...]]:
-    """The kind of the output, and its GPUs by index.
+@dataclass(frozen=True)
+class Listed:
+    """The kind of the output, its GPUs by index, and the far ends of their links where they are told."""
 
-    BadInput where there are none, or two hosts' in one text.
-    """
+    kind: str
+    gpus: tuple[GpuFact, ...]
+    far: FarEnds
+
+
+def gpus_of_list(lines: list[str], name: str, notes: Notes) -> Listed:
+    """What the text lists. BadInput where there are no GPUs, or two hosts' in one text."""
     seen = _scan(lines, name, notes)
     if not seen:
         example = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-...)"
@@ -52,8 +71,9 @@ def gpus_of_list(lines: list[str], name: str, notes: Notes) -> tuple[str, tuple[
         notes.warnings.append(f"{stop}; what follows it is not known")
     most = _most_links(seen.values())
     gpus = tuple(_gpu(seen[index], most[seen[index].fact.name], notes) for index in sorted(seen))
-    tells_links = any(one.links or one.all_inactive for one in seen.values())
-    return "nvidia-smi-nvlink" if tells_links else "nvidia-smi-list", gpus
+    tells_links = any(one.shown or one.all_inactive for one in seen.values())
+    far = {index: one.far for index, one in seen.items() if one.far}
+    return Listed("nvidia-smi-nvlink" if tells_links else "nvidia-smi-list", gpus, far)
 
 
 def _scan(lines: list[str], name: str, notes: Notes) -> dict[int, _Seen]:
@@ -77,7 +97,7 @@ def _most_links(seen: Iterable[_Seen]) -> Mapping[str | None, int]:
     """How many links the text shows for any GPU of a name."""
     most: dict[str | None, int] = {}
     for one in seen:
-        most[one.fact.name] = max(most.get(one.fact.name, 0), len(one.links))
+        most[one.fact.name] = max(most.get(one.fact.name, 0), len(one.shown))
     return most
 
 
@@ -92,10 +112,11 @@ def _gpu(seen: _Seen, most: int, notes: Notes) -> GpuFact:
         faults.append(f"{len(seen.links) - len(active) or 'all'} of its NVLinks are inactive")
     if len(set(active)) > 1:
         notes.warnings.append(f"GPU {index}: its NVLinks run at different rates; the lowest is used")
-    links = len(active) if seen.links or seen.all_inactive else None
-    if not seen.all_inactive and (len(seen.links) < most or set(seen.links) != set(range(len(seen.links)))):
+    links = len(active) if seen.links or seen.all_inactive else len(seen.far) or None
+    shown = seen.shown
+    if not seen.all_inactive and (len(shown) < most or shown != set(range(len(shown)))):
         links = None
-        listed = f"GPU {index}: the text lists {len(seen.links)} of its {most} NVLinks"
+        listed = f"GPU {index}: the text lists {len(shown)} of its {most} NVLinks"
         notes.unknown.append(f"{listed}; how many are active is not known")
     return replace(
         seen.fact, nvlinks=links, nvlink_bytes_per_s=min(active, default=None), faults=tuple(faults)

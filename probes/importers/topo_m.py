@@ -11,6 +11,7 @@ from dataclasses import replace
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.base.facts import GpuFact, HostFacts, NicFact, Notes, noted
+from probes.importers.amd_smi import tool_of
 from probes.importers.topo_cells import Cells, cells_of
 from probes.importers.topo_columns import Columns, columns_of
 from probes.importers.topo_line import Table
@@ -19,10 +20,11 @@ from probes.importers.topo_text import Paste, listed, looks_like_topo, read_past
 from probes.machine.nvlink_labels import domains_from_paths
 
 KIND = "topo-m"
+OF_ONE_HOST = True
 
 
 def recognise(content: bytes, name: str) -> bool:
-    return looks_like_topo(content)
+    return looks_like_topo(content) and tool_of(content) is None  # rocm-smi's tables look alike
 
 
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
@@ -96,6 +98,10 @@ def _with_nvlink(
 
 
 def _note_legend(paste: Paste, nics: int, notes: Notes) -> None:
+    if paste.nics_left_out:
+        found, shown = paste.nics_left_out
+        more = f"{found} NICs were found and {shown} are displayed, as the text itself says"
+        notes.unknown.append(f"{more}; where the others are is not known")
     if paste.cut_legend:
         device = paste.devices[paste.cut_legend]
         notes.warnings.append(f"the NIC legend stops at {paste.cut_legend}: the name '{device}' may be cut")

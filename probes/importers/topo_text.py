@@ -18,6 +18,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]|[\r\x00]")
 _ESCAPE_BYTES = re.compile(rb"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 _QUOTE = re.compile(r"[\s>*#`]{0,64}")
 _LEGEND = re.compile(r"(X|SYS|NODE|PHB|PXB|PIX|NV#|SOC)[ \t]{1,8}= ")
+_LEFT_OUT = re.compile(r"(\d{1,5}) NICs found in the topology, only displaying (\d{1,5}) in the matrix")
 _NIC_LEGEND = re.compile(r"(NIC\d{1,4}):[ \t]{1,16}([A-Za-z][\w.-]{1,40})\s*")
 _START = re.compile(
     rb"(?:GPU|NIC)\d{1,4}[ \t]{1,64}(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX|SOC)\b"
@@ -36,6 +37,7 @@ class Paste:
     devices: dict[str, str]
     cut_legend: str | None
     legend: frozenset[str] = frozenset()  # the link words that it explains
+    nics_left_out: tuple[int, int] | None = None  # found and shown, where the driver says it leaves some out
 
 
 def looks_like_topo(content: bytes) -> bool:
@@ -65,7 +67,9 @@ def read_paste(content: bytes) -> Paste:
             previous = None
             _take(tables, line, number, cut=number == len(lines) and bool(line))
     whole = tuple(table for table in tables if table.rows)
-    return Paste(whole, devices, cut_legend, frozenset(explained))
+    told = _LEFT_OUT.search(text)
+    left_out = (int(told[1]), int(told[2])) if told else None
+    return Paste(whole, devices, cut_legend, frozenset(explained), left_out)
 
 
 def _take(tables: list[Table], line: str, number: int, *, cut: bool) -> None:

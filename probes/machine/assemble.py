@@ -20,7 +20,7 @@ from probes.machine.merge_hosts import merge_hosts
 from probes.machine.node_of import node_of
 from probes.machine.nodes_of_runs import nodes_of_runs
 from probes.machine.rank_order import affinity_in_order, domains_in_order, may_span
-from probes.machine.stated import MissingFigureError, Stated
+from probes.machine.stated import MissingFigureError
 from probes.measure.apply import apply_measurement
 
 __all__ = ["Hints", "Imported", "assemble"]
@@ -71,7 +71,7 @@ def assemble(facts: Sequence[Facts], hints: Hints = NO_HINTS) -> Imported:
     fabrics = [fact for fact in facts if isinstance(fact, FabricFacts)]
     runs = [fact for fact in facts if isinstance(fact, MeasureFacts)]
     every = _repeated(hosts, hints.nodes or nodes_of_runs(hosts, runs, notes))
-    shape = fabric_of(every, fabrics, hints.oversubscription, hints.nvlink_domain_nodes, notes)
+    shape = fabric_of(every, fabrics, hints, notes)
     domains = domains_in_order(shape, hints, notes)
     near = affinity_in_order(shape.hosts, notes)
     topology = _topology(shape, hints, notes)
@@ -120,12 +120,11 @@ def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:
 
 def _topology(shape: Shape, hints: Hints, notes: Notes) -> Topology | None:
     """The topology, or None with the missing number in `unknown`."""
-    stated = Stated(hints.gpu, hints.nic_bytes_per_s)
     made: dict[int, Node] = {}
     try:
         for host in shape.hosts:
             if id(host) not in made:
-                made[id(host)] = on_rails(node_of(host, stated, notes), shape.rails, notes)
+                made[id(host)] = on_rails(node_of(host, hints, notes), shape.rails, notes)
         if len(shape.hosts) > 1 and any(may_span(host, shape, hints) for host in shape.hosts):
             unclear = "NVLink may or may not join the hosts; give --nvlink-domain-nodes, 1 for hosts apart"
             notes.unknown.append(f"no topology: {unclear}")

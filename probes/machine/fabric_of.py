@@ -13,6 +13,8 @@ from planner.base import Evidence
 from planner.topology import Fabric
 from probes.base.facts import FabricFacts, PortFact
 from probes.fabric.naming import natural
+from probes.machine.fabric_alike import Alike, alike_hosts
+from probes.machine.hints import Hints
 from probes.machine.host import Host, Notes
 from probes.machine.host_cables import Cables, cables_of, rails_of
 from probes.machine.host_domains import block_of, domain_nodes, sizes_of_runs
@@ -48,29 +50,21 @@ class _Network:
         return tuple(sorted({port.leaf for port in self.cables[host.title]}, key=natural))
 
 
-def fabric_of(
-    hosts: Sequence[Host],
-    facts: Sequence[FabricFacts],
-    oversubscription: float | None,
-    stated_domain_nodes: int | None,
-    notes: Notes,
-) -> Shape:
+def fabric_of(hosts: Sequence[Host], facts: Sequence[FabricFacts], hints: Hints, notes: Notes) -> Shape:
     """The fabric of the hosts (copies of one host stand for others like it).
 
-    What no source tells is assumed, and said.
+    What no source tells is assumed, and said. MissingFigureError where it is not known which hosts NVLink
+    joins.
     """
     for fact in facts:
         notes.unknown += [f"{fact.source}: {sentence}" for sentence in fact.unknown]
         notes.warnings += [f"{fact.source}: {sentence}" for sentence in fact.warnings]
-    span = domain_nodes(hosts, facts, stated_domain_nodes, notes)
-    network = _Network(facts, cables_of(hosts, facts), oversubscription, span)
+    span = domain_nodes(hosts, facts, hints, notes)
+    network = _Network(facts, cables_of(hosts, facts), hints.oversubscription, span)
     cabled = sum(map(bool, network.cables.values()))
     if not cabled:
-        if any(fact.ports for fact in facts):
-            listed = ", ".join(dict.fromkeys(host.title for host in hosts[:4]))
-            none = f"{facts[0].source} shows no cable of {listed} by name or GUID"
-            notes.unknown.append(f"{none}; it is not used, the network is taken as flat")
-        return _assumed(hosts, network, notes)
+        alike = alike_hosts(hosts, facts, notes)
+        return _of_alike(hosts, network, alike, notes) if alike else _assumed(hosts, network, notes)
     if len({id(host) for host in hosts}) == 1 or cabled == 1 < len(hosts):
         return _like_one(hosts, network, notes)
     return _of_all(hosts, network, notes)
@@ -126,6 +120,18 @@ def _like_one(hosts: Sequence[Host], network: _Network, notes: Notes) -> Shape:
         others = "the others are taken as on leaves as full"
         notes.unknown.append(f"{count}, --nodes says {len(hosts)}; {others}")
     return _shape(hosts, network, leaves, len(beside), rails_of(beside), notes)
+
+
+def _of_alike(hosts: Sequence[Host], network: _Network, alike: Alike, notes: Notes) -> Shape:
+    """One host is described, and not which of the fabric's hosts it is: all are taken as like it."""
+    if not alike.leaves:  # blocks alone
+        ratio, why = network.oversubscription or 1.0, f"blocks by {alike.source}"
+        stated = "stated by the user (--oversubscription)" if ratio > 1 else "no source tells the uplinks"
+        evidence = Evidence("assumed", f"{stated}; {why}")
+        return Shape(
+            Fabric("leaf-spine", evidence, alike.hosts_per_leaf, ratio, network.span), tuple(hosts), {}
+        )
+    return _shape(hosts, network, alike.leaves, alike.hosts_per_leaf, rails_of(alike.ports), notes)
 
 
 def _shape(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from planner.base import BadInput
 from planner.topology import LARGEST_GPUS
-from probes.machine.gpu_names import named_gpu
+from probes.machine.gpu_names import GpuLinks, links_of_gpu, named_gpu
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,19 @@ class Hints:
     nvlink_domain_nodes: int | None = None  # hosts in one NVLink domain: 18 in an NVL72 rack
     cpu_rates: bool = False  # take rates measured between CPU processes for those of the machine
     name: str = "imported"
+    own_gpus: tuple[GpuLinks, ...] = ()  # models that a person described (--gpu-model)
+    nic_of: tuple[tuple[int, tuple[str, ...]], ...] = ()  # the NICs of a GPU of each host, by name (--nic-of)
+
+    @property
+    def stated_gpu(self) -> GpuLinks | None:
+        """The model that a person named; a single one that they described needs no name."""
+        if self.gpu is None and len(self.own_gpus) == 1:
+            return self.own_gpus[0]
+        return None if self.gpu is None else named_gpu(self.gpu, self.own_gpus)
+
+    def links_of(self, product: str | None) -> GpuLinks | None:
+        """What is known of a driver's product name."""
+        return links_of_gpu(product, self.own_gpus)
 
 
 NO_HINTS = Hints()
@@ -25,8 +38,7 @@ NO_HINTS = Hints()
 
 def check_hints(hints: Hints) -> None:
     """BadInput where one is no number that can be, or names a GPU we do not know."""
-    if hints.gpu is not None:
-        named_gpu(hints.gpu)
+    _ = hints.stated_gpu
     for flag, count in (("--nodes", hints.nodes), ("--nvlink-domain-nodes", hints.nvlink_domain_nodes)):
         if count is not None and not 1 <= count <= LARGEST_GPUS:
             raise BadInput(f"{flag} {count}: give a number from 1 to {LARGEST_GPUS:,}")

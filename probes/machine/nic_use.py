@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from planner.base import Evidence, Rate, human_bandwidth
 from planner.topology import Nic
 from probes.base.facts import PATHS
+from probes.machine.gpu_table import GpuLinks
+from probes.machine.hints import Hints
 from probes.machine.host import Host, Notes
+from probes.machine.nic_limits import given_nics, within_pcie
 from probes.machine.nvlink_domains import components
 
 Uses = dict[int, tuple[int, ...]]  # the NICs of each GPU that has any
@@ -44,30 +47,34 @@ def affinity(host: Host) -> dict[int, tuple[int, ...] | None]:
     return nearest
 
 
-def nics_of_node(host: Host, stated_bytes_per_s: float | None, notes: Notes) -> tuple[Nic, ...] | str:
-    """The NICs of the planner's node, or a sentence about the number that is missing."""
+def nics_of_node(host: Host, gpus: Sequence[GpuLinks], hints: Hints, notes: Notes) -> tuple[Nic, ...] | str:
+    """The NICs of the planner's node, or a sentence about the number that is missing.
+
+    BadInput where --nic-of names a GPU or NIC that the host does not have.
+    """
+    stated_bytes_per_s = hints.nic_bytes_per_s
     usable = [nic for nic in range(len(host.nics)) if is_usable(host, nic)]
     left_out = [host.nics[nic].name for nic in range(len(host.nics)) if nic not in usable]
     if left_out:
         why = "being down, virtual or not of the fabric"
         notes.warnings.append(f"{host.title}: not planned with, {why}: {_some(left_out)}")
-    uses = _of_gpus(host, usable, notes)
+    uses = _of_gpus(host, usable, given_nics(host, hints.nic_of), notes)
     if uses is None:
         unknown = f"{host.title}: which NICs are near which GPU is not known"
         return f"{unknown}; add the whole output of 'nvidia-smi topo -m'"
     pools = _pools(uses, len(host.gpus))
     _tell_sharing(host, uses, pools, usable, notes)
     found: list[Nic] = []
-    for rail, (gpus, nics) in enumerate(pools):
+    for rail, (members, nics) in enumerate(pools):
         for nic in _fastest(host, nics, notes):
             rate, fact = _rate(host, nic, stated_bytes_per_s), host.nics[nic]
             if rate is None:
                 unknown = f"{host.title}: the rate of {fact.name} is in no source"
                 return f"{unknown}; give it, as in --nic 400G, or add 'ibstat' of the host"
-            found.append(Nic(rate, gpus, rail, fact.device or fact.name))
+            found.append(Nic(rate, members, rail, fact.device or fact.name))
     _tell_hosted(host, [nic for nic in usable if _serves(nic, pools)], notes)
     _compare_rate(host, found, stated_bytes_per_s, notes)
-    return tuple(found)
+    return within_pcie(host, found, gpus, notes)
 
 
 def _serves(nic: int, pools: Sequence[Pool]) -> bool:
@@ -105,14 +112,17 @@ def _compare_rate(host: Host, found: Sequence[Nic], stated_bytes_per_s: float | 
         notes.warnings.append(f"{host.title}: NIC {told.name} runs at {both}; {used}")
 
 
-def _of_gpus(host: Host, usable: Sequence[int], notes: Notes) -> Uses | None:
+def _of_gpus(host: Host, usable: Sequence[int], given: Uses, notes: Notes) -> Uses | None:
     """NICs of each GPU. None: not known.
 
-    By path; where all paths cross sockets (NICs on the CPU of Grace machines) by NUMA node; else all of them.
+    As a person gave them; by path; where all paths cross sockets (NICs on the CPU of Grace machines) by NUMA
+    node; else all of them.
     """
-    uses: Uses = {}
+    uses: Uses = dict(given)
     by_numa = []
     for gpu, near in affinity(host).items():
+        if gpu in given:
+            continue
         numa = host.gpus[gpu].numa
         beside = tuple(nic for nic in usable if numa is not None and host.nics[nic].numa == numa)
         if near:
@@ -144,7 +154,8 @@ def _of_far_gpus(host: Host, uses: Uses, notes: Notes) -> Uses:
     shared = (
         "" if len(_pools(uses, len(host.gpus))) == 1 else ", so that all GPUs are planned as sharing these"
     )
-    notes.warnings.append(f"{none} and is taken to use {names}{shared}")
+    other = f"; --nic-of {far[0]}=NIC gives it another"
+    notes.warnings.append(f"{none} and is taken to use {names}{shared}{other}")
     return dict.fromkeys(far, nics)
 
 

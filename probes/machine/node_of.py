@@ -7,28 +7,29 @@ no node, and `MissingFigureError` says which number and the flag that gives it.
 from collections.abc import Sequence
 
 from planner.topology import Node, NvLink, gpu_model
-from probes.machine.gpu_names import GpuLinks, links_of_gpu, named_gpu
+from probes.machine.gpu_table import GpuLinks
+from probes.machine.hints import Hints
 from probes.machine.host import Host, Notes
 from probes.machine.nic_use import nics_of_node
 from probes.machine.nvlink_domains import links_of
 from probes.machine.nvlink_of import known_links, nvlink_of
 from probes.machine.pcie_of import pcie_of
-from probes.machine.stated import MissingFigureError, Stated
+from probes.machine.stated import MissingFigureError
 
 
-def node_of(host: Host, stated: Stated, notes: Notes) -> Node:
+def node_of(host: Host, hints: Hints, notes: Notes) -> Node:
     """The node.
 
     MissingFigureError where a needed number is not known; BadInput where the facts cannot be one machine.
     """
     _check_ready(host)
-    gpus = [_gpu_links(host, index, stated, notes) for index in range(len(host.gpus))]
-    nvlink = nvlink_of(host, known_links(host, stated.gpu), gpus)
-    nics = nics_of_node(host, stated.nic_bytes_per_s, notes)
+    gpus = [_gpu_links(host, index, hints, notes) for index in range(len(host.gpus))]
+    nvlink = nvlink_of(host, known_links(host, hints), gpus)
+    nics = nics_of_node(host, gpus, hints, notes)
     if isinstance(nics, str):
         raise MissingFigureError(nics)
     _compare_links(host, nvlink, gpus, notes)
-    models = tuple(gpu_model(links.model) for links in gpus)
+    models = tuple(links.figures or gpu_model(links.model) for links in gpus)
     faults = [f"GPU {gpu.index}: {fault}" for gpu in host.gpus for fault in gpu.faults]
     faults += [fault for nic in host.nics for fault in nic.faults]
     return Node(models, nvlink, pcie_of(host, gpus, nvlink, notes), nics, host.name, tuple(faults))
@@ -60,9 +61,8 @@ def _compare_links(host: Host, nvlink: NvLink, gpus: Sequence[GpuLinks], notes: 
                 f"{host.title}: GPU {gpu} shows {links} NVLinks, an {model.model} has {model.nvlinks}: "
                 "it is another model; name it: --gpu"
             )
-        may_lack = "PCIe" in model.model  # bridges are sold apart
         shows = any(gpu in pair for pair in host.gpu_paths)
-        if links != model.nvlinks and (links or (shows and not may_lack)):
+        if links != model.nvlinks and (links or (shows and not model.optional)):
             shown.setdefault((links, model), []).append(gpu)
     for (links, model), members in shown.items():
         which = f"{links} NVLinks are shown of the {model.nvlinks} that the {model.model} has"
@@ -70,19 +70,20 @@ def _compare_links(host: Host, nvlink: NvLink, gpus: Sequence[GpuLinks], notes: 
         notes.warnings.append(f"{host.title}: GPU {', '.join(map(str, members))}: {which}: {why}")
 
 
-def _gpu_links(host: Host, index: int, stated: Stated, notes: Notes) -> GpuLinks:
+def _gpu_links(host: Host, index: int, hints: Hints, notes: Notes) -> GpuLinks:
     name, gpu = host.gpus[index].name, f"GPU {index}"
-    read = links_of_gpu(name)
-    named = named_gpu(stated.gpu) if stated.gpu else None
+    read, named = hints.links_of(name), hints.stated_gpu
     if name and name.startswith("AMD "):
         known = "the catalogue has NVIDIA's GPUs and NVLink alone"
         raise MissingFigureError(f"{host.title}: {gpu} is an {name}; {known}: write a topology file")
     if named and name and (read is None or read.model != named.model):
-        both = f"{gpu} is {name} by {host.source_of('gpu', index, 'name').source}, {stated.gpu} by --gpu"
+        told = host.source_of("gpu", index, "name").source
+        both = f"{gpu} is {name} by {told}, {hints.gpu or named.model} by --gpu"
         notes.warnings.append(f"{host.title}: {both}; planned as {(read or named).model}")
     found = read or named
     if found is None:
         told = f"is called {name!r}, which is not in our catalogue" if name else "is not named by any source"
-        remedy = "name it, as in --gpu H100-SXM, or add 'nvidia-smi -L'"
+        known = "describe it: --gpu-model FILE" if name else "add 'nvidia-smi -L'"
+        remedy = f"name it, as in --gpu H100-SXM, or {known}"
         raise MissingFigureError(f"{host.title}: the model of {gpu} {told}; {remedy}")
     return found

@@ -5,21 +5,23 @@ from itertools import combinations
 
 from planner.base import Evidence, Rate, weakest
 from planner.topology import Island, NvLink, PairLink
-from probes.machine.gpu_names import GpuLinks, links_of_gpu, named_gpu, payload_bytes_per_s
+from probes.machine.gpu_names import payload_bytes_per_s
+from probes.machine.gpu_table import GpuLinks
+from probes.machine.hints import NO_HINTS, Hints
 from probes.machine.host import Host
 from probes.machine.nvlink_domains import Domains, links_of
 from probes.machine.nvlink_labels import domains_from_paths
 from probes.machine.stated import MissingFigureError
 
 
-def known_links(host: Host, gpu: str | None = None) -> Domains | None:
+def known_links(host: Host, hints: Hints = NO_HINTS) -> Domains | None:
     """The NVLink domains, where need be told apart (switch or direct) by the GPU model."""
     shows_links = any(links_of(path) for path in host.gpu_paths.values())
     if host.links is None or host.links.kind is not None or not shows_links:
         return host.links
-    read = {links_of_gpu(one.name) for one in host.gpus}
+    read = {hints.links_of(one.name) for one in host.gpus}
     model = next(iter(read)) if len(read) == 1 else None
-    model = model or (named_gpu(gpu) if gpu else None)
+    model = model or hints.stated_gpu
     return domains_from_paths(len(host.gpus), host.gpu_paths, model.nvlinks if model else None)
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from planner.base import Evidence, Rate
 from planner.topology import NvLink, Pcie, PcieSwitch
-from probes.machine.gpu_names import GpuLinks
+from probes.machine.gpu_table import RACK_MODELS, GpuLinks
 from probes.machine.host import Host, Notes
 from probes.machine.nvlink_domains import components
 
 
 def pcie_of(host: Host, gpus: Sequence[GpuLinks], nvlink: NvLink, notes: Notes) -> Pcie:
-    rates = [_rate(host, index, model) for index, model in enumerate(gpus)]
+    rates = [pcie_rate(host, index, model) for index, model in enumerate(gpus)]
     numa = [gpu.numa for gpu in host.gpus]
     known = sorted({node for node in numa if node is not None})
     if None in numa and known:
@@ -21,11 +21,15 @@ def pcie_of(host: Host, gpus: Sequence[GpuLinks], nvlink: NvLink, notes: Notes) 
     return Pcie(tuple(rates), sockets, _switches(host, nvlink, rates, sockets))
 
 
-def _rate(host: Host, index: int, model: GpuLinks) -> Rate:
+def pcie_rate(host: Host, index: int, model: GpuLinks) -> Rate:
+    """Of one GPU, one direction: as read, else by the data sheet of its model."""
     read = host.gpus[index].pcie_bytes_per_s
     if read:
         return Rate(read, host.source_of("gpu", index, "pcie_bytes_per_s"))
-    why = f"PCIe x16 of the {model.source}; the slot may be slower"
+    if model.model in RACK_MODELS:
+        why = "GPU to its Grace CPU over NVLink-C2C: 450 GB/s for the two GPUs of a superchip, halved"
+        return Rate(model.pcie_bytes_per_s, Evidence("assumed", why))
+    why = f"PCIe of the {model.source}; the slot may be slower"
     return Rate(model.pcie_bytes_per_s, Evidence("preset", why))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from probes.machine.fabric_of import Shape
-from probes.machine.gpu_names import RACK_MODELS, links_of_gpu, named_gpu
+from probes.machine.gpu_table import RACK_MODELS
 from probes.machine.hints import Hints
 from probes.machine.host import Host, Notes
 from probes.machine.nic_use import affinity
@@ -18,7 +18,7 @@ def domains_in_order(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[in
     domains: list[tuple[int, ...]] = []
     start = 0
     for number, host in enumerate(shape.hosts):
-        links = known_links(host, hints.gpu)
+        links = known_links(host, hints)
         mine = links.domains if links else tuple((gpu,) for gpu in range(len(host.gpus)))
         if links is None and len(host.gpus) > 1:
             untold = f"{host.title}: which GPUs NVLink joins is in no source"
@@ -39,7 +39,8 @@ def domains_in_order(shape: Shape, hints: Hints, notes: Notes) -> tuple[tuple[in
 def may_span(host: Host, shape: Shape, hints: Hints) -> bool:
     """A tray of an NVL72 rack looks like half an HGX board: four GPUs with all 18 links to a switch."""
     told = shape.fabric.nvlink_domain_nodes > 1 or hints.nvlink_domain_nodes
-    if told or any(gpu.fabric for gpu in host.gpus):
+    copies = len(shape.hosts) > 1 and shape.hosts[0].gpus is shape.hosts[-1].gpus  # of one host described
+    if told or (not copies and any(gpu.fabric for gpu in host.gpus)):
         return False
     models = {_model_name(gpu.name, hints) for gpu in host.gpus}
     all_links = {18} >= {gpu.nvlinks for gpu in host.gpus}
@@ -47,7 +48,7 @@ def may_span(host: Host, shape: Shape, hints: Hints) -> bool:
 
 
 def _model_name(product: str | None, hints: Hints) -> str | None:
-    links = links_of_gpu(product) or (named_gpu(hints.gpu) if hints.gpu else None)
+    links = hints.links_of(product) or hints.stated_gpu
     return links.model if links else None
 
 

@@ -14,13 +14,13 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from planner.base import BadInput
+from probes.ranks.join import open_device, open_wire
 from probes.ranks.last_words import LastWords, last_words
 from probes.ranks.launch import launched_world, run_id
 from probes.ranks.meeting import Meeting, open_store
 from probes.ranks.party import Limit, PeersLostError, RankBugError, RunFailed, Task
 from probes.ranks.reason import account_of, reason_of, said_of
 from probes.ranks.stop import stoppable
-from probes.ranks.wire import open_wire
 
 EARLY_SECONDS = 15.0  # for a rank that fails before the run begins to reach the others
 
@@ -78,7 +78,11 @@ class Told:
 
 def _texts_of_all(task: Task, limit: Limit, meeting: Meeting, status: Told) -> list[str]:
     status.enter("start of the process group")
-    wire = open_wire(task.party, limit, status, meeting.store, meeting.rank)
+    device = open_device(task.party)
+    meeting.wait_for_all(
+        "ready", limit
+    )  # what can fail has been done before torch waits, which hears nothing
+    wire = open_wire(task.party, device, limit, status, meeting.store, meeting.rank)
     found = task.work(wire)
     status.enter("gathering of results")
     texts = wire.gather(found)
@@ -136,9 +140,10 @@ def _failed(error: Exception, meeting: Meeting, phase: str) -> Exception:
 
 
 def _hang_up() -> None:
-    """The others notice at once that we are gone."""
-    with contextlib.suppress(RuntimeError, ValueError):
-        dist.destroy_process_group()
+    """The others notice at once that we are gone, where we had joined them."""
+    if dist.is_initialized():
+        with contextlib.suppress(RuntimeError, ValueError):
+            dist.destroy_process_group()
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""One rank's end of the process group: joining it, and exchanges. Imports torch.
+"""One rank's end of the process group: exchanges. Imports torch.
 
 Every send and receive of an exchange is posted at once. The CUDA and NCCL paths were not run on a GPU when
 this was written.
@@ -6,7 +6,6 @@ this was written.
 Shapes: M records of one exchange, G GPUs (ranks), B bytes of a record.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import Store
 
-from probes.ranks.party import Limit, Party, PeersLostError
+from probes.ranks.party import Limit, PeersLostError
 from probes.ranks.status import Status
 
 
@@ -182,29 +180,3 @@ class Wire:
         except RuntimeError as error:  # torch's collectives have no exception of their own for a lost peer
             raise PeersLostError(str(error)) from error
         self.status.wait(waiting=False)
-
-
-def open_wire(party: Party, limit: Limit, status: Status, store: Store, rank: int) -> Wire:
-    """Join the process group. PeersLostError where that fails.
-
-    NCCL on GPUs with a gloo group beside it for counts and barriers, gloo alone on the CPU.
-    """
-    torch.set_num_threads(1)
-    device = _device_of_rank() if party.device == "cuda" else torch.device("cpu")
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    status.wait(waiting=True)
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    try:
-        dist.init_process_group(backend, timeout=limit.delta, world_size=party.ranks, rank=rank, store=store)
-        control = dist.new_group(backend="gloo", timeout=limit.delta)
-    except RuntimeError as error:
-        raise PeersLostError(str(error)) from error
-    unit_G = torch.tensor(party.nodes, dtype=torch.int64, device=device)
-    return Wire(rank, device, control, status, unit_G, Tally(), limit)
-
-
-def _device_of_rank() -> torch.device:
-    """The GPU of this rank; the only one there is, where each process sees its own alone."""
-    local = os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or "0"
-    return torch.device("cuda", int(local) % torch.cuda.device_count())

@@ -56,13 +56,13 @@ def _take_part(directory: Path, rank: int, status: FileStatus, task: Task, limit
     """Join, work, hand over. A rank that lost the others stays, so that the one that died stands out."""
     import torch.distributed as dist
 
-    from probes.ranks.wire import open_wire
+    from probes.ranks.join import open_device, open_wire
 
     meeting = None
     status.enter("start of the process group")
     try:
         meeting = _meet(directory, rank, task.party.ranks, limit)
-        wire = open_wire(task.party, limit, status, meeting.store, rank)
+        wire = open_wire(task.party, open_device(task.party), limit, status, meeting.store, rank)
         (directory / f"found-{rank}").write_text(task.work(wire))
         status.enter("end")
         wire.barrier()  # a rank that leaves early would look to the others like one that died

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import parse_bandwidth
+from planner.base import BadInput, parse_bandwidth
 from planner.topology import calibrated
 from probes.base.facts import FabricFacts, Facts, HostFacts, MeasureFacts
 from probes.fabric.shape import findings, name_hosts, shape_of
@@ -18,6 +18,7 @@ from probes.survey.found import Found
 from probes.survey.onto import put_onto
 from probes.survey.sources import read_sources
 
+_NIC_OF = re.compile(r"\s*([0-9]{1,3})\s*=\s*([\w.:?-]{1,64}(?:\s*,\s*[\w.:?-]{1,64})*)\s*")
 _NIC = re.compile(r"([0-9]{1,5})\s*[gG]")
 
 
@@ -55,6 +56,23 @@ def parse_nic(text: str | None) -> float | None:
         return None
     match = _NIC.fullmatch(text.strip())
     return float(match[1]) * 1e9 / 8 if match else parse_bandwidth(text)
+
+
+def parse_nic_of(texts: Sequence[str]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """GPU and names of NICs of each 'GPU=NIC', or of several behind commas.
+
+    >>> parse_nic_of(["3=mlx5_0", "7=mlx5_1,mlx5_2"])
+    ((3, ('mlx5_0',)), (7, ('mlx5_1', 'mlx5_2')))
+    """
+    found = []
+    for text in texts:
+        match = _NIC_OF.fullmatch(text)
+        if match is None:
+            raise BadInput(
+                f"--nic-of {text!r}: give the number of a GPU and the name of its NIC, like 3=mlx5_0"
+            )
+        found.append((int(match[1]), tuple(name.strip() for name in match[2].split(","))))
+    return tuple(found)
 
 
 def _without_gpus(facts: Sequence[Facts], measured: Sequence[MeasureFacts]) -> Imported:

@@ -14,6 +14,8 @@ from probes.survey.sources import Sources
 
 _FLAGS = {
     "gpu": "--gpu",
+    "own_gpus": "--gpu-model",
+    "nic_of": "--nic-of",
     "nic_bytes_per_s": "--nic",
     "nodes": "--nodes",
     "oversubscription": "--oversubscription",

@@ -43,6 +43,10 @@ class TestLaunched:
         [
             ("refuse:1:start", "rank 1 on {host} failed in 'start': this host has no NVML"),
             ("refuse:0:start", "rank 0 on {host} failed in 'start': this host has no NVML"),
+            (
+                "refuse:1:start of the process group",
+                "rank 1 on {host} failed in 'start of the process group': ",
+            ),
             ("memory:1:timing", "rank 1 on {host} failed in 'timing': out of memory"),
         ],
     )

@@ -48,7 +48,7 @@ def test_tree_gives_leaves_and_the_switches_above() -> None:
     ]
     assert facts.uplinks == {("leaf1", "root"): 0, ("leaf2", "root"): 0}
     assert facts.uplink_bytes_per_s == {}
-    assert "not how fast" in facts.unknown[0]
+    assert facts.unknown == ()
     assert all(port.rate_bytes_per_s is None for port in facts.ports)
 
 
@@ -126,3 +126,25 @@ def test_broken_file_is_refused_with_place_and_reason(text: str, message: str) -
     """One line that names the place, the value and what is wrong."""
     with pytest.raises(BadInput, match=message):
         read(text)
+
+
+def test_what_scontrol_shows() -> None:
+    """It names all hosts below a switch: they are on the leaves; one that is on none of them stays."""
+    facts = read(
+        "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+        "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-5] Switches=a,b\n"
+    )
+    assert [(port.host, port.leaf) for port in facts.ports] == [
+        ("n1", "a"),
+        ("n2", "a"),
+        ("n3", "b"),
+        ("n4", "b"),
+        ("n5", "top"),
+    ]
+    assert facts.warnings == ()
+    blocks = read(
+        "BlockName=b1 BlockIndex=0 Nodes=n[1-4] BlockSize=4\n"
+        "BlockName=b2 BlockIndex=1 Nodes=n[5-8] BlockSize=4\n"
+        "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-8] BlockSize=8\n"
+    )
+    assert list(blocks.blocks) == ["b1", "b2"]
