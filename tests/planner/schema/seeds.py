@@ -11,8 +11,9 @@ from planner.maps import emit_plan, write_emission
 from planner.plan import plan_to_dict, write_plan
 from planner.planning import PlanRequest, answer
 from planner.topology import Seat, compare, read_topology
-from planner.topology.calibrated import SCHEMA, calibrated
+from planner.topology.calibrated import calibrated
 from planner.topology.calibration_dict import calibration_to_dict
+from planner.topology.calibration_shape import SCHEMA
 from probes.base.facts import MeasureFacts, Sample
 from probes.measure.file import SCHEMA as MEASURE_SCHEMA
 from probes.measure.file import Measurement
@@ -47,7 +48,7 @@ def seeds() -> dict[str, Any]:
         file = write_plan(plan(), folder / "plan.json")
         write_emission(emit_plan(file, "trtllm"), file, folder / "out")
         manifest = json.loads((folder / "out" / "moeplan-emission.json").read_text())
-    return plain(
+    found: dict[str, Any] = plain(
         {
             "plan": plan_to_dict(plan()),
             "topology": calibrated(machine, calibration, "here").to_dict(),
@@ -71,6 +72,7 @@ def seeds() -> dict[str, Any]:
             },
         }
     )
+    return found
 
 
 def _traffic() -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
