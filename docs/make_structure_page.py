@@ -11,7 +11,7 @@ GENERATED = "<!-- generated from here on: make docs -->\n"
 FLOORS = (  # as in the contract of pyproject.toml, from the top down
     ("cli",),
     ("report",),
-    ("bench",),
+    ("bench", "watching"),
     ("planning",),
     ("exchange", "launch", "maps"),
     ("engines", "solvers"),

@@ -23,6 +23,7 @@ from planner.cli.sweep import sweep
 from planner.cli.topology import topology
 from planner.cli.traffic import traffic
 from planner.cli.validate import validate
+from planner.cli.watch import watch
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -51,7 +52,7 @@ def main(context: click.Context, progress: str) -> None:
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
     *(solve, compare, sweep, evaluate, loss, emit, check, convert, traffic, validate),
-    *(bench, record, capacity, budget, pays),
+    *(bench, record, watch, capacity, budget, pays),
 )
 for command in COMMANDS:
     main.add_command(command)

@@ -5,6 +5,7 @@ from planner.load.cooccurrence import drawn_trace
 from planner.load.dumps.opened import TORCH_SUFFIXES
 from planner.load.dumps.slots import SlotMap, slot_map
 from planner.load.dumps.tensors import read_torch
+from planner.load.heard import Heard, Known, Source, Window, load_of_counts, placed_counts, since
 from planner.load.profile import LoadProfile, Trace
 from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
@@ -15,20 +16,27 @@ from planner.load.trace import load_of_rows
 
 __all__ = [
     "TORCH_SUFFIXES",
+    "Heard",
+    "Known",
     "LoadProfile",
     "SlotMap",
+    "Source",
     "Trace",
+    "Window",
     "capacity_report",
     "drawn_trace",
     "hot_shares",
+    "load_of_counts",
     "load_of_rows",
     "lognormal_shares",
     "merge_windows",
     "named_spans",
     "parse_share",
+    "placed_counts",
     "read_load",
     "read_torch",
     "shipped_load",
+    "since",
     "slot_map",
     "spans",
     "split_notes",

@@ -17,6 +17,7 @@ from planner.planning.lookup import find_load, find_topology, workload_for
 from planner.planning.losing import Losses, LossKind, look_at_losses
 from planner.planning.paying import Pays, Rebalancing, pays
 from planner.planning.paying import Row as PaysRow
+from planner.planning.replanning import parse_moves
 from planner.planning.request import PlanRequest
 from planner.planning.serving import Serving, would_serve
 from planner.planning.solving import make_plan, problem_of_r
@@ -62,6 +63,7 @@ __all__ = [
     "judged_anew",
     "look_at_losses",
     "make_plan",
+    "parse_moves",
     "pays",
     "problem_of_r",
     "re_split",

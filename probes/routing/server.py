@@ -53,7 +53,7 @@ def dump_on_sglang(
     It writes its files on the server. The recorder is stopped whatever happens. A server without one is
     refused before it is asked: its scheduler would end at the first request (0.5.23).
     """
-    mode = _recorder_mode(server)
+    mode = recorder_mode(server)
     fetch(server, "/start_expert_distribution_record", {})
     try:
         for _, prompt in one_by_one(prompts, progress):
@@ -64,7 +64,8 @@ def dump_on_sglang(
     return mode
 
 
-def _recorder_mode(server: Server) -> str:
+def recorder_mode(server: Server) -> str:
+    """The mode of SGLang's recorder. BadInput where it is off: a server without one dies of being asked."""
     try:
         told = get_json(server, "/server_info")
     except NoAnswer as fault:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from planner.base import BadInput, parse_json
+from probes.routing.in_time import HttpInTime, HttpsInTime
 
 LARGEST_ANSWER_BYTES = 256 << 20
 CHUNK_BYTES = 1 << 16
@@ -88,7 +89,7 @@ def fetch(server: Server, path: str, body: dict[str, Any] | None = None) -> byte
             raise NoAnswer(f"{url}: {said}", error.code) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        if isinstance(reason, TimeoutError):
+        if isinstance(reason, TimeoutError) or time.monotonic() >= until:
             raise BadInput(_late(url, timeout_seconds)) from error
         why = _plain(str(reason) or type(error).__name__)
         raise BadInput(f"{url}: no answer ({why}); is the server up, and the address right?") from error
@@ -101,7 +102,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+_OPENER = urllib.request.build_opener(
+    urllib.request.ProxyHandler({}), _NoRedirect(), HttpInTime(), HttpsInTime()
+)
 
 
 def _read(answer: Any, url: str, until: float, seconds: float) -> bytes:
@@ -115,6 +118,8 @@ def _read(answer: Any, url: str, until: float, seconds: float) -> bytes:
             )
         if time.monotonic() > until:
             raise BadInput(_late(url, seconds))
+    if time.monotonic() > until:  # its headers were cut off
+        raise BadInput(_late(url, seconds))
     if answer.length:  # bytes that were announced and did not come
         raise BadInput(f"{url}: the answer was cut short, {answer.length:,} bytes are missing; try again")
     return bytes(content)

@@ -1,0 +1,1 @@
+"""Watching: what tells a running server's load, a file a source; how it is handed a map, a file an engine."""

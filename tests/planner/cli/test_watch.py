@@ -1,0 +1,69 @@
+"""The command `moeplan watch`: a round for cron, its lines and its JSON, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from planner.cli import main
+from tests.planner.watching.watched import counts, plan_in
+from tests.probes.watching.test_folders import write
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a plan that runs and two windows of another load."""
+    plan_in(tmp_path)
+    for number in range(2):
+        write(tmp_path / "load_windows", number, counts(1, number))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def watch(*words: str) -> Result:
+    return CliRunner().invoke(main, ["watch", "plan.json", "--folder", "load_windows", *words])
+
+
+def test_one_round(folder: Path) -> None:
+    """Says that re-planning pays, by what, and what it wrote; the next round finds nothing new."""
+    first, second = watch("--once"), watch("--once")
+    assert first.exit_code == 0, first.output
+    verdict, wrote = first.output.splitlines()
+    assert verdict.startswith("round 1: 2 new windows, 2 in all; re-planning pays: another plan saves ")
+    assert wrote.startswith("wrote plan.next.json: ")
+    assert (folder / "plan.next.json").is_file()
+    assert second.output == "round 1: 0 new windows, 2 in all; nothing to look at\n"
+
+
+def test_a_round_as_json(folder: Path) -> None:
+    found = json.loads(watch("--once", "--json", "-o", "other.json", "--max-moves", "0").output)
+    assert (found["new_windows"], found["pays"], found["moved_share"], found["said"]) == (2, False, 0.0, [])
+    assert not (folder / "other.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--horizon", "soon"), "cannot read 'soon' as a time"),
+        (("--every", "0"), "--every 0"),
+        (("--source", "sglan"), "known are"),
+        (("--state", "plan.json"), "no file of `moeplan watch`"),
+        (("-o", "plan.json"), "PLAN is what runs"),
+        (("--max-moves", "half"), "a whole number of moves"),
+    ],
+)
+def test_what_cannot_be_is_one_line(words: tuple[str, ...], said: str, folder: Path) -> None:
+    result = watch("--once", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.strip().splitlines()
+    assert said in line
+
+
+def test_a_round_in_which_something_could_not_be_read_exits_with_1(folder: Path) -> None:
+    """For whoever runs it from cron; what could be read was looked at."""
+    write(folder / "load_windows", 9, counts(1)[:, :32])
+    result = watch("--once")
+    assert result.exit_code == 1
+    assert result.output.startswith("note: load_windows/window-moe-")
+    assert (folder / "plan.next.json").is_file()
