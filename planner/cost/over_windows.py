@@ -19,6 +19,7 @@ from planner.problem import Problem
 
 MOST_WINDOWS = 8  # of a domain, over which a placement is judged
 WINDOW_WORK = 200_000_000  # cells of traffic matrices that one judgement may take
+LP_CELLS = 7  # that the best split of a layer is worth, for each pair of its slots: 0.1 us
 # cells, tokens x places of sources that differ, that one judgement of a layer may take over all windows
 TRACED_WORK = 3_000_000
 FEWEST_TOKENS = 512  # of a trace that a window is judged by; where that is too much work, windows are fewer
@@ -41,7 +42,8 @@ def affordable_windows(problem: Problem, load: LoadProfile) -> int:
     is expensive.
     """
     domains = max(len(load.domain_names), 1)
-    affordable = WINDOW_WORK // (problem.gpus**2 * len(problem.model.placed_layer_ids) * domains)
+    cells = LP_CELLS * problem.slots**2 if problem.replica_rule == "lp" else problem.gpus**2
+    affordable = WINDOW_WORK // (cells * len(problem.model.placed_layer_ids) * domains)
     if load.trace is not None:
         affordable = min(affordable, TRACED_WORK // (cells_a_token(problem) * FEWEST_TOKENS * domains))
     return int(min(max(affordable, 1), MOST_WINDOWS))

@@ -19,9 +19,7 @@ from planner.cost.traffic import message_bytes, messages_GG
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.replica import find_rule
-
-FOLLOW_LOAD = ("lp", "round-robin")  # rules whose shares depend on the load, not on the placement alone
+from planner.replica import FOLLOW_LOAD, find_rule
 
 
 def cost(problem: Problem, placement: Placement, load: LoadProfile | None = None) -> Cost:

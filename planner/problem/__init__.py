@@ -5,7 +5,13 @@ from planner.problem.islands import island_LG, islands_L
 from planner.problem.layers import blocks_of, layers_of
 from planner.problem.objective import Objective, parse_objective
 from planner.problem.problem import Problem
-from planner.problem.redundancy import LeastRedundant, check_slots, fewest_redundant, least_redundant
+from planner.problem.redundancy import (
+    LeastRedundant,
+    check_slots,
+    fewest_redundant,
+    joinable,
+    least_redundant,
+)
 from planner.problem.rules import Violation, row_violations, survives, violations
 from planner.problem.survival import Survival, held_places_LE, loss_sets, lost_experts, parse_survival
 from planner.problem.workload import BYTES_PER_ELEMENT, OUTPUT_TOKENS, PROMPT_TOKENS, TRANSPORTS, Workload
@@ -29,6 +35,7 @@ __all__ = [
     "held_places_LE",
     "island_LG",
     "islands_L",
+    "joinable",
     "layers_of",
     "least_redundant",
     "loss_sets",

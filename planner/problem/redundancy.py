@@ -91,9 +91,14 @@ def fewest_redundant(model: ModelSpec, topology: Topology, survive: Survival) ->
     return LeastRedundant(kept=fewest(replaced=False), replaced=fewest(replaced=True))
 
 
+def joinable(gpus: int, redundant: int) -> bool:
+    """Whether so few redundant experts can join all GPUs: each joins one more."""
+    return redundant >= gpus - 1
+
+
 def check_joins(model: ModelSpec, gpus: int, redundant: int) -> None:
     """Infeasible where so few redundant experts cannot join all GPUs."""
-    if redundant >= gpus - 1:
+    if joinable(gpus, redundant):
         return
     least = gpus - 1 + (-model.experts - gpus + 1) % gpus
     raise Infeasible(

@@ -2,13 +2,15 @@
 
 from planner.replica.best_split import best_split_1P, steady_split_1P
 from planner.replica.blocks import expected_shares
-from planner.replica.registry import CHOICES, EXPECTATION, find_rule
+from planner.replica.registry import ACROSS_LAYERS, CHOICES, EXPECTATION, FOLLOW_LOAD, find_rule
 from planner.replica.situation import Shares, Situation
 from planner.replica.static import LARGEST_EXACT_TABLE, table_draws
 
 __all__ = [
+    "ACROSS_LAYERS",
     "CHOICES",
     "EXPECTATION",
+    "FOLLOW_LOAD",
     "LARGEST_EXACT_TABLE",
     "Shares",
     "Situation",

@@ -30,6 +30,8 @@ RULES: dict[str, Rule] = {
 }
 # A cheap stand-in, for search: the same mean, or for `lp` the even split that it is never worse than.
 EXPECTATION = {"nearest-static": "nearest", "nearest-dynamic": "nearest", "lp": "even", "round-robin": "even"}
+FOLLOW_LOAD = ("lp", "round-robin")  # shares depend on the load, not on the placement alone
+ACROSS_LAYERS = ("nearest-static",)  # a layer's shares depend on the rows of others
 CHOICES: dict[str, Choice] = {
     "hashed": hashed_slots,
     "row-index": row_index_slots,

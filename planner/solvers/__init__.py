@@ -12,7 +12,7 @@ from planner.solvers.proofs import Judge, Proof, prove
 from planner.solvers.registry import Progress, find_candidates, find_method
 from planner.solvers.replanning import CurrentPlacement, chosen, replanned_within
 from planner.solvers.search import Search, find_placement
-from planner.solvers.settling import fitted_windows, in_expectation, settled_rows
+from planner.solvers.settling import fitted_windows, in_expectation, objective_score, settled_rows
 from planner.solvers.workforce import Workforce
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "fitted_windows",
     "in_expectation",
     "move_replicas",
+    "objective_score",
     "pack",
     "peaks",
     "prove",

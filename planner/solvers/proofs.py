@@ -17,6 +17,7 @@ from planner.cost import Floats, compute_rates
 from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem, violations
+from planner.replica import ACROSS_LAYERS
 from planner.solvers.best import best_rows
 from planner.solvers.enumeration import every_placement
 from planner.solvers.methods.cpsat.exact import solve_exact
@@ -31,8 +32,6 @@ MOST_CELLS = 4_000  # experts x GPUs of a layer that CP-SAT is given whole
 MOST_PLACEMENTS = 200_000  # of one layer, up to symmetry, that are all tried
 PRICES = 200_000  # of one layer in one window each, where no budget was given: about a minute
 CLOSE = 1e-9  # to its bound a layer is at it
-# Rules by which a layer's price depends on the rows of other layers: no layer can be tried alone
-SEPARATE = ("nearest-static",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +125,8 @@ def _answer(problem: Problem, load_E: Floats, start_P: Ints, effort: Effort) -> 
 
 def objective_proof(problem: Problem, proof: Proof, judge: Judge, *, stop: float | None = None) -> Proof:
     """The best of all placements of each layer under the whole objective, where they are few enough."""
-    rows_NP = None if problem.replica_rule in SEPARATE else every_placement(problem, MOST_PLACEMENTS)
+    alone = problem.replica_rule not in ACROSS_LAYERS  # else no layer can be tried alone
+    rows_NP = every_placement(problem, MOST_PLACEMENTS) if alone else None
     if rows_NP is None:
         return proof
     least_LN = least_seconds_LN(problem, rows_NP, judge)

@@ -1,6 +1,7 @@
 """From a problem to a placement: blocks of layers over processes, the best row of each, then settled.
 
-The portfolio is compared by the objective; what it finds is settled under the engine's own rule.
+The portfolio is compared by the objective, in expectation. Every step after it keeps what the objective says
+is better under the engine's own rule.
 """
 
 import math
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.base import BadInput, Infeasible
-from planner.cost import Windows, affordable_windows, cost, objective_seconds_L, windows_of
+from planner.cost import affordable_windows, windows_of
 from planner.placement import Placement
-from planner.problem import Problem, Survival, island_LG
+from planner.problem import Problem, Survival, island_LG, joinable
+from planner.replica import ACROSS_LAYERS
 from planner.solvers.best import best_rows, rows_where
 from planner.solvers.blocks import solve_in_blocks
 from planner.solvers.effort import search_seconds
@@ -26,7 +28,13 @@ from planner.solvers.kernels.packing import in_order
 from planner.solvers.levelling import joined, levelled
 from planner.solvers.methods import auto, cpsat, sparse
 from planner.solvers.registry import Progress, find_method
-from planner.solvers.settling import in_expectation, settled_rows
+from planner.solvers.settling import (
+    fitted_windows,
+    in_expectation,
+    layer_by_layer,
+    objective_score,
+    settled_rows,
+)
 from planner.solvers.workforce import BY_SIZE, Deadline, Workforce
 
 LARGEST_SEED = 2**31 - 1  # that CP-SAT takes
@@ -86,8 +94,8 @@ def _dispersed(
     place_G = survive.place_G(problem.node_G)
     dispersed_LP = disperse(problem.shares_LE, placement.expert_LP, place_G, node_G, progress)
     dispersed = replace(placement, expert_LP=in_order(dispersed_LP, problem.gpus))
-    most_L = cost(problem, placement).layer_seconds_L * (1 + PRICE_OF_DISPERSAL)
-    kept_L = cost(problem, dispersed).layer_seconds_L <= most_L
+    score = objective_score(problem)
+    kept_L = score(dispersed) <= score(placement) * (1 + PRICE_OF_DISPERSAL)
     if problem.resplittable:
         kept_L &= ~_apart_L(dispersed)
     return rows_where(kept_L, dispersed, placement)
@@ -100,14 +108,14 @@ def _apart_L(placement: Placement) -> npt.NDArray[np.bool_]:
 
 def _found(problem: Problem, search: Search) -> Solved:
     searched = in_expectation(problem)
-    windows = affordable_windows(searched, searched.load)
+    windows = affordable_windows(problem, problem.load)
     solve = partial(_solve_layers, method=search.method, seed=search.seed, windows=windows)
     seconds = min(search_seconds(searched, search.method, windows), search.budget_seconds or math.inf)
     deadline = Deadline(search.budget_seconds, search.progress)
-    found = solve_in_blocks(searched, solve, search.workforce, deadline, seconds=seconds)
-    if search.method != "auto":
+    found = solve_in_blocks(problem, solve, search.workforce, deadline, seconds=seconds)
+    if search.method != "auto" or problem.replica_rule not in ACROSS_LAYERS:
         return found
-    return replace(found, placement=settled_rows(problem, found.placement))
+    return replace(found, placement=settled_rows(problem, fitted_windows(problem), found.placement))
 
 
 def _solve_layers(
@@ -122,25 +130,36 @@ def _solve_layers(
     """One block of layers, in whatever process it came to."""
     settings: dict[str, Any] = {"seed": seed, "budget_seconds": budget_seconds, "progress": progress}
     if method == "auto":  # the portfolio keeps what is fastest, not only what is balanced
-        return solve_by_objective(problem, windows_of(problem, problem.load, windows), settings)
+        return solve_by_objective(problem, windows, settings)
+    searched = in_expectation(problem)
     if method == "cpsat":
-        return cpsat.solve_with_bounds(problem, **settings)
-    placement = find_method(method)(problem, **settings)
+        return cpsat.solve_with_bounds(searched, **settings)
+    placement = find_method(method)(searched, **settings)
     return Solved(placement, np.zeros(len(placement.layer_ids)))
 
 
-def solve_by_objective(problem: Problem, windows: Windows, settings: Mapping[str, Any]) -> Solved:
-    """The portfolio, compared by the objective over these windows. Layers know nothing of each other."""
+def solve_by_objective(problem: Problem, count: int, settings: Mapping[str, Any]) -> Solved:
+    """The portfolio, compared by the objective over so many windows of each domain; levelled, and settled.
+
+    Layers know nothing of each other.
+    """
     budget_seconds = settings["budget_seconds"]
     stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
-    score = partial(objective_seconds_L, problem, windows)
-    found = auto.solve_with_bounds(problem, score=score, **settings)
+    searched, windows = in_expectation(problem), windows_of(problem, problem.load, count)
+    score = objective_score(searched, windows)
+    found = auto.solve_with_bounds(searched, score=score, **settings)
     placement = found.placement
-    few_L = sparse.few_touched_L(problem)
+    few_L = sparse.few_touched_L(searched)
     if few_L.any() and time.monotonic() < stop:
-        cold = rows_where(few_L, sparse.solve(problem), placement)
+        cold = rows_where(few_L, sparse.solve(searched), placement)
         placement = best_rows(placement, [cold], score)
+    score = objective_score(layer_by_layer(problem), windows)
     if problem.resplittable:
         placement = joined(problem, placement)
-    placement = levelled(problem, windows, placement, score, lambda: time.monotonic() < stop)
+    elif problem.replica_rule == "lp" and joinable(problem.gpus, problem.redundant):
+        # As good on windows that the engine balances anyway, better on those that nobody has seen
+        placement = best_rows(joined(problem, placement), [placement], score)
+    placement = levelled(searched, windows, placement, score, lambda: time.monotonic() < stop)
+    if problem.replica_rule not in ACROSS_LAYERS and time.monotonic() < stop:
+        placement = settled_rows(problem, windows, placement)
     return replace(found, placement=placement)

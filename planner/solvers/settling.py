@@ -1,13 +1,22 @@
-"""What a search stands in for: a rule by its expectation, the fitted load by windows; and the way back."""
+"""The way back from what a search stands in for, to the engine's own rule, and the one comparison of rows.
 
-from planner.cost import Windows, cost, objective_seconds_L, windows_of
+A search sees a rule by its expectation. Whatever is kept after it, in whatever step, is kept because the
+objective over the fitted windows says so under the rule itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from planner.cost import Windows, objective_seconds_L, windows_of
+from planner.load import LoadProfile
 from planner.placement import Placement
 from planner.problem import Problem
-from planner.replica import EXPECTATION, LARGEST_EXACT_TABLE, table_draws
-from planner.solvers.best import rows_where
+from planner.replica import ACROSS_LAYERS, EXPECTATION, LARGEST_EXACT_TABLE, table_draws
+from planner.solvers.best import Score, best_rows
 from planner.solvers.kernels.settle import settle
 
-SETTLED_BY_SEARCH = ("even", "nearest")  # rules that the search follows to the letter
+# What the search follows to the letter; and what the engine balances anew for every batch
+NOTHING_TO_SETTLE = ("even", "nearest", "lp")
 
 
 def in_expectation(problem: Problem) -> Problem:
@@ -18,26 +27,43 @@ def in_expectation(problem: Problem) -> Problem:
     return problem.with_rule(EXPECTATION.get(problem.replica_rule, problem.replica_rule))
 
 
+def layer_by_layer(problem: Problem) -> Problem:
+    """The same problem under its own rule, or in expectation where rows of one layer change another's price:
+    what compares rows that are put together from several placements.
+    """
+    return in_expectation(problem) if problem.replica_rule in ACROSS_LAYERS else problem
+
+
 def fitted_windows(problem: Problem) -> Windows:
     """The fitted load in a few windows."""
     return windows_of(problem, problem.load)
 
 
-def settled_rows(problem: Problem, placement: Placement) -> Placement:
-    """The placement, with the layers settled that this makes faster under the engine's own rule.
+def objective_score(problem: Problem, windows: Windows | None = None) -> Score:
+    """The objective over these windows, those of the fitted load where none are given."""
+    return partial(objective_seconds_L, problem, windows or fitted_windows(problem))
 
-    Settling one layer changes no other. Compared on the whole fitted load, not by windows: that left layers
-    unsettled which gained on held-out load (docs/log.md).
+
+def settled_rows(problem: Problem, windows: Windows, placement: Placement) -> Placement:
+    """The placement, with the layers settled that this makes better by the objective over the windows, under
+    the engine's own rule.
+
+    Settling one layer changes no other. No layer scores worse than in `placement`.
     """
-    if problem.replica_rule in SETTLED_BY_SEARCH or _too_large(problem, placement):
+    if problem.replica_rule in NOTHING_TO_SETTLE or _too_large(problem, placement):
         return placement
-    settled = settle(problem, placement)
-    if problem.objective.robust:  # the sum of the domains says nothing of the worst
-        windows = fitted_windows(problem)
-        after_L, before_L = (objective_seconds_L(problem, windows, some) for some in (settled, placement))
-    else:
-        after_L, before_L = (cost(problem, some).layer_seconds_L for some in (settled, placement))
-    return rows_where(after_L < before_L, settled, placement)
+    offers = (settle(problem, placement, loads) for loads in _loads(problem, windows))
+    return best_rows(placement, offers, objective_score(problem, windows))
+
+
+def _loads(problem: Problem, windows: Windows) -> Iterator[Sequence[LoadProfile]]:
+    """What rows are settled under: the sum, then domain by domain, then every window."""
+    yield (problem.load,)
+    domains = [problem.load.of_domain(name) for name in problem.load.domain_names]
+    if len(domains) > 1:
+        yield [load for load in domains if load is not None]
+    if len(windows.loads) > max(len(domains), 1):
+        yield windows.loads
 
 
 def _too_large(problem: Problem, placement: Placement) -> bool:

@@ -1,17 +1,17 @@
 """A re-plan of what runs: chosen within the moves allowed, aligned to its slots, and the moves to it."""
 
 from dataclasses import replace
-from functools import partial
 
-from planner.cost import cost, objective_seconds_L
 from planner.placement import Placement
 from planner.plan import Moves, aligned, plan_moves
 from planner.problem import Problem
+from planner.replica import ACROSS_LAYERS
 from planner.solvers import (
     CurrentPlacement,
     chosen,
     fitted_windows,
     in_expectation,
+    objective_score,
     replanned_within,
     settled_rows,
 )
@@ -30,14 +30,16 @@ def moved(problem: Problem, current: CurrentPlacement, placement: Placement) -> 
 
 def replanned(problem: Problem, current: CurrentPlacement, found: Placement) -> Placement:
     """The re-plan by the objective over fitted windows in expectation; then settled under the engine's own
-    rule, as far as the moves allow.
+    rule, as far as the moves allow, and kept where the objective is better than that of what runs.
     """
-    searched = in_expectation(problem)
-    seconds_L = partial(objective_seconds_L, searched, fitted_windows(searched))
-    within = replanned_within(searched, current, found, seconds_L)
-    settled = aligned(current.placement, settled_rows(problem, within))
-    if (settled.expert_LP == within.expert_LP).all():
-        return within
-    most = current.placement.expert_LP.size if current.most_moves is None else current.most_moves
-    offers = [within, settled]
-    return chosen(current.placement, offers, lambda offer: cost(problem, offer).layer_seconds_L, most)
+    old, windows = current.placement, fitted_windows(problem)
+    most = old.expert_LP.size if current.most_moves is None else current.most_moves
+    within = replanned_within(
+        in_expectation(problem), current, found, objective_score(in_expectation(problem), windows)
+    )
+    settled = aligned(old, settled_rows(problem, windows, within))
+    score = objective_score(problem, windows)
+    if problem.replica_rule not in ACROSS_LAYERS:
+        return chosen(old, [old, within, settled], score, most)
+    best = chosen(old, [within, settled], score, most)  # settling changes no other layer, moving does
+    return best if score(best).sum() < score(old).sum() else old
