@@ -22,6 +22,7 @@ FLOORS = (  # as in the contract of pyproject.toml, from the top down
     ("replica",),
     ("load", "placement", "topology"),
     ("model",),
+    ("schema",),
     ("base", "fitting"),
 )
 ROOM_WIDTH, ROOM_HEIGHT, FLOOR_HEIGHT, FLOOR_WIDTH = 118, 30, 56, 640

@@ -1,13 +1,12 @@
 """Base: one line for bad input, SI inside and text at the edge, evidence, safe files, things by name."""
 
 from planner.base.arrays import DAMAGED_NPZ, parse_npz, read_npz
+from planner.base.csv_text import csv_rows, read_csv
 from planner.base.errors import BadInput, Infeasible, Stopped
 from planner.base.evidence import EVIDENCE_KINDS, Evidence, GpuModel, Rate, sum_rates, weakest
 from planner.base.files import (
     LARGEST_FILE_BYTES,
-    parse_yaml,
     read_bytes,
-    read_csv,
     read_json,
     read_text,
     read_yaml,
@@ -16,9 +15,10 @@ from planner.base.files import (
 )
 from planner.base.interrupts import finishing
 from planner.base.json_text import dump_json, parse_json
-from planner.base.keys import Keys, check_keys
+from planner.base.keys import check_keys
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
+from planner.base.shown import one_line, shown
 from planner.base.units import (
     human_bandwidth,
     human_bytes,
@@ -28,6 +28,7 @@ from planner.base.units import (
     parse_flops,
     parse_seconds,
 )
+from planner.base.yaml_text import parse_yaml
 
 __all__ = [
     "DAMAGED_NPZ",
@@ -37,10 +38,10 @@ __all__ = [
     "Evidence",
     "GpuModel",
     "Infeasible",
-    "Keys",
     "Rate",
     "Stopped",
     "check_keys",
+    "csv_rows",
     "data_file",
     "dump_json",
     "find_named",
@@ -50,6 +51,7 @@ __all__ = [
     "human_seconds",
     "modules_with",
     "nearest",
+    "one_line",
     "parse_bandwidth",
     "parse_bytes",
     "parse_flops",
@@ -63,6 +65,7 @@ __all__ = [
     "read_npz",
     "read_text",
     "read_yaml",
+    "shown",
     "sum_rates",
     "topologies_folder",
     "topology_names",

@@ -1,6 +1,7 @@
 """Arrays out of .npy and .npz files: nothing is unpickled, and what is damaged is one line."""
 
 import io
+import math
 import struct
 import tokenize
 import zipfile
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from planner.base.errors import BadInput
 from planner.base.files import LARGEST_FILE_BYTES, read_bytes
+from planner.base.shown import one_line, shown
 
 if TYPE_CHECKING:  # NumPy loads when an array is read
     import numpy.typing as npt
 
-    Arrays = dict[str, npt.NDArray[Any]]
+    Array = npt.NDArray[Any]
+    Arrays = dict[str, Array]
 
 # What NumPy and zipfile raise at damaged files, found by flipping bytes.
 # TokenError and SyntaxError: the header of an array is parsed as a literal.
@@ -33,32 +36,66 @@ DAMAGED_NPZ = (
     zipfile.BadZipFile,
     zlib.error,
 )
+MAGIC = b"\x93NUMPY"
 
 
 def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "Arrays":
     """The arrays of an .npz, or the one array of an .npy under the name 'array'.
 
-    Never unpickles; refuses an archive that unfolds past `largest`.
+    Never unpickles; refuses an archive that unfolds past `largest`, and an array that is longer or shorter
+    than its header says.
     """
     return parse_npz(read_bytes(path, largest), path, largest)
 
 
 def parse_npz(content: bytes, path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "Arrays":
     """The same of bytes. `path` is used in messages."""
+    try:
+        return _unzipped(content, path, largest) if content[:2] == b"PK" else {"array": _array(content, path)}
+    except DAMAGED_NPZ as error:
+        why = one_line(error) or type(error).__name__
+        raise BadInput(f"{path}: not a readable NumPy file ({why}); pickled arrays are not loaded") from error
+
+
+def _unzipped(content: bytes, path: str | Path, largest: int) -> "Arrays":
+    found: Arrays = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = archive.infolist()
+        unfolded = sum(entry.file_size for entry in entries)
+        if unfolded > largest:
+            raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {largest:,} we read")
+        for entry in entries:
+            name = entry.filename.removesuffix(".npy")
+            if name in found:
+                raise BadInput(f"{path}: holds the array {shown(name)} twice; which one counts is not known")
+            with archive.open(entry) as member:
+                inside = member.read(entry.file_size + 1)
+            if inside[: len(MAGIC)] == MAGIC:
+                found[name] = _array(inside, f"{path}: {shown(name)}")
+    return found
+
+
+def _array(content: bytes, where: str | Path) -> "Array":
+    """One .npy. Nothing is reserved before its length is known to be what its header says."""
     import numpy as np
 
-    try:
-        if content[:2] == b"PK":
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                unfolded = sum(entry.file_size for entry in archive.infolist())
-            if unfolded > largest:
-                raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {largest:,} we read")
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"array": loaded}
-        arrays = {name: loaded[name] for name in loaded.files}
-        return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
-    except DAMAGED_NPZ as error:
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise BadInput(f"{where}: not a readable NumPy file (version {version}); save it as .npz anew")
+    shape, by_columns, dtype = readers[version](file)
+    if dtype.hasobject:
         raise BadInput(
-            f"{path}: not a readable NumPy file ({error}); pickled arrays are not loaded"
-        ) from error
+            f"{where}: not a readable NumPy file (it holds objects); pickled arrays are not loaded"
+        )
+    there, needed = len(content) - file.tell(), math.prod(shape) * dtype.itemsize
+    if there != needed or any(length < 0 for length in shape):
+        raise BadInput(
+            f"{where}: {there:,} bytes follow a header that promises {needed:,}: the file is "
+            f"{'cut short' if there < needed else 'too long'}, so no number in it can be believed"
+        )
+    flat = np.frombuffer(content, dtype=dtype, offset=file.tell(), count=math.prod(shape)) if needed else None
+    if flat is None:
+        return np.empty(shape, dtype=dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C").copy()

@@ -1,22 +1,18 @@
 """Files in and out, safely: size-limited reads, no code execution, atomic writes, one line for each fault."""
 
 import contextlib
-import csv
-import io
 import os
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from planner.base.errors import BadInput
 from planner.base.json_text import dump_json, parse_json
+from planner.base.yaml_text import parse_yaml
 
 LARGEST_FILE_BYTES = 1 << 30
-DEEPEST_YAML = 100  # our files nest some ten levels; PyYAML without C takes minutes over a hundred thousand
-LONGEST_YAML_NUMBER = 1000
-# Beside its own YAMLError, what PyYAML raises at a bad '!!int' or '!!timestamp'.
-UNREADABLE_YAML = (RecursionError, ValueError, AttributeError, LookupError, OverflowError)
+LARGEST_TEXT_BYTES = 128 << 20
+LARGEST_YAML_BYTES = 64 << 20
 
 
 def read_bytes(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> bytes:
@@ -42,101 +38,29 @@ def read_bytes(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> bytes:
     return content
 
 
-def read_text(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> str:
+def read_text(path: str | Path, largest: int = LARGEST_TEXT_BYTES) -> str:
     content = read_bytes(path, largest)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"{path}: byte {error.start} is not UTF-8 text; this looks like a binary file"
-        raise BadInput(message) from error
+        raise not_text(path, content) from error
 
 
-def read_json(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> Any:
+def read_json(path: str | Path, largest: int = LARGEST_TEXT_BYTES) -> Any:
     return parse_json(read_text(path, largest), str(path))
 
 
-def read_yaml(path: str | Path, largest: int = 64 << 20) -> Any:
+def read_yaml(path: str | Path, largest: int = LARGEST_YAML_BYTES) -> Any:
     return parse_yaml(read_text(path, largest), str(path))
 
 
-def parse_yaml(text: str, name: str) -> Any:
-    """YAML without objects, tags or aliases: plain data only. `name` is used in messages."""
-    import yaml  # heavy: imported where it is used
-
+def not_text(path: str | Path, content: bytes) -> BadInput:
+    """The fault of bytes that are no UTF-8: which is the first."""
     try:
-        _refuse_what_unfolds(text, name)
-        return yaml.load(text, Loader=_unique_keys_loader())  # noqa: S506 - a SafeLoader that accepts less
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or "unreadable"
-        raise BadInput(f"{name}: {where}not valid YAML ({problem})") from error
-    except UNREADABLE_YAML as error:
-        raise BadInput(f"{name}: not readable YAML ({error})") from error
-
-
-def _refuse_what_unfolds(text: str, name: str) -> None:
-    """Before anything is built: a few nested aliases unfold to gigabytes."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text, Loader=_safe_loader()):
-        if isinstance(event, yaml.events.AliasEvent):
-            line = event.start_mark.line + 1 if event.start_mark else "unknown"
-            raise BadInput(f"{name}: line {line}: YAML aliases are not accepted; write the value out")
-        depth += isinstance(event, yaml.events.CollectionStartEvent)
-        depth -= isinstance(event, yaml.events.CollectionEndEvent)
-        if depth > DEEPEST_YAML:
-            raise BadInput(f"{name}: not readable YAML (nested too deeply to be one of our files)")
-
-
-def _safe_loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@cache
-def _unique_keys_loader() -> Any:
-    import yaml
-
-    loader = _safe_loader()
-
-    class UniqueKeys(loader):  # type: ignore[misc, valid-type]  # the base is chosen at run time
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            mapping = super().construct_mapping(node, deep=deep)
-            if len(mapping) != len(node.value):
-                twice = "a key appears twice in one mapping"
-                raise yaml.constructor.ConstructorError(None, None, twice, node.start_mark)
-            return mapping
-
-        def construct_scalar(self, node: Any) -> Any:
-            """A hexadecimal number of a million digits is read at once, and cannot be printed."""
-            if node.tag == "tag:yaml.org,2002:int" and len(node.value) > LONGEST_YAML_NUMBER:
-                long = f"a number of more than {LONGEST_YAML_NUMBER} digits"
-                raise yaml.constructor.ConstructorError(None, None, long, node.start_mark)
-            return super().construct_scalar(node)
-
-    return UniqueKeys
-
-
-def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """Rows keyed by the header. Every row must be as long as the header."""
-    reader = csv.DictReader(io.StringIO(read_text(path)))
-    rows = []
-    try:
-        for row in reader:
-            if None in row or None in row.values():
-                raise BadInput(
-                    f"{path}: line {reader.line_num}: "
-                    f"has another number of cells than the header {reader.fieldnames}"
-                )
-            rows.append({key.strip(): value.strip() for key, value in row.items()})
-    except csv.Error as error:
-        raise BadInput(f"{path}: line {reader.line_num}: not valid CSV ({error})") from error
-    if not rows:
-        raise BadInput(f"{path}: no rows below the header")
-    return rows
+        content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return BadInput(f"{path}: byte {error.start} is not UTF-8 text; this looks like a binary file")
+    return BadInput(f"{path}: this is not UTF-8 text")
 
 
 def write_json(path: str | Path, value: Any) -> Path:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from planner.base.errors import BadInput
+from planner.base.shown import shown
 
 Types = type | tuple[type, ...]  # that a value may have
 Keys = dict[str, Types]
@@ -30,11 +31,11 @@ def check_keys(value: Any, where: str, required: Keys, optional: Keys | None = N
             if key in required:
                 raise BadInput(f"{where}: the key '{key}' is missing")
         elif not _is_one_of(types, value[key]):
-            raise BadInput(f"{where}: '{key}' is {value[key]!r}; expected {_type_names(types)}")
+            raise BadInput(f"{where}: '{key}' is {shown(value[key])}; expected {_type_names(types)}")
     unknown = set(value) - set(known)
     if unknown:
         listed = ", ".join(sorted(known))
-        raise BadInput(f"{where}: unknown key '{min(map(str, unknown))}'; known are {listed}")
+        raise BadInput(f"{where}: unknown key {shown(min(map(str, unknown)))}; known are {listed}")
     return value
 
 

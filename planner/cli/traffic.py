@@ -73,7 +73,7 @@ def _on_load(
 
     if load_files:
         return replace(problem, load=find_load(load_files, problem.model))
-    kept = kept_of(value, str(plan_file))
+    kept = kept_of(value)
     rows = read_kept(kept, plan_file, problem) if kept else None
     if rows is None:
         return problem

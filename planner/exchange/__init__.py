@@ -1,7 +1,7 @@
 """Exchange: a plan's traffic as others' benchmarks take it, and what they measured of it beside the cost."""
 
 from planner.exchange.commands import NCCL, RESULT, UCC
-from planner.exchange.folder import Traffic, Written, check_unchanged, read_traffic, write_traffic
+from planner.exchange.folder import TRAFFIC, Traffic, Written, check_unchanged, read_traffic, write_traffic
 from planner.exchange.held import Gain, Held, Run, gains, held_to_dict, hold
 from planner.exchange.sides import DEFAULT, PLAN, LayerExchange, layer_exchanges
 
@@ -10,6 +10,7 @@ __all__ = [
     "NCCL",
     "PLAN",
     "RESULT",
+    "TRAFFIC",
     "UCC",
     "Gain",
     "Held",

@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, Keys, check_keys, dump_json, read_bytes, read_json, write_atomic
+from planner.base import BadInput, dump_json, read_bytes, read_json, write_atomic
 from planner.exchange.commands import MATRIX, NCCL, SCRIPT, UCC, command, script
-from planner.exchange.formats import Whole, most_bytes, pattern_text, rows_text, whole_GG
+from planner.exchange.formats import Whole as Matrix
+from planner.exchange.formats import most_bytes, pattern_text, rows_text, whole_GG
 from planner.exchange.sides import LayerExchange
 from planner.problem import Problem
+from planner.schema import Flag, Kind, Listing, Number, Record, Text, Whole, shape_of
+from planner.topology import LARGEST_GPUS
 
 MANIFEST, SCHEMA = "manifest.json", "moeplan/traffic/1"
 DEEPEST = 3  # folders between the manifest and a matrix
@@ -37,6 +40,37 @@ class Written:
     predicted_phase_seconds: float
     sha256: dict[str, str]  # by file name
     commands: dict[str, str]  # by tool, without the launcher
+
+
+_BYTES, _SECONDS = Whole(0, 1 << 62), Number(0, 1e9)
+_WRITTEN = shape_of(
+    Written,
+    {
+        "layer": Whole(0, 1 << 20),
+        "bytes": Number(0, 1e30),
+        **dict.fromkeys(("file_bytes", "largest_rank_bytes", "rank_0_bytes"), _BYTES),
+        **dict.fromkeys(("predicted_seconds", "predicted_phase_seconds"), _SECONDS),
+    },
+)
+TRAFFIC = Kind(
+    "a list of traffic matrices",
+    SCHEMA,
+    "`moeplan traffic PLAN -o FOLDER` writes one",
+    Record(
+        {
+            "schema": Text((SCHEMA,)),
+            "plan_sha256": Text(form="[0-9a-f]{64}", said="a SHA-256"),
+            "ranks": Whole(1, LARGEST_GPUS),
+            "exchanges": Listing(_WRITTEN, 0, 1 << 20),
+        },
+        {
+            **dict.fromkeys(("model", "transport", "phase", "load", "launcher"), Text()),
+            "tokens_per_rank": _BYTES,
+            "traced": Flag(),
+            "hosts": Listing(Text(), 0, LARGEST_GPUS),
+        },
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +105,7 @@ def write_traffic(
     return [write_atomic(folder / name, text) for name, text in texts.items()]
 
 
-def _as_written(one: LayerExchange, sent_GG: Whole, files: Mapping[str, str]) -> Written:
+def _as_written(one: LayerExchange, sent_GG: Matrix, files: Mapping[str, str]) -> Written:
     exchange = one.exchange
     return Written(
         folder=one.folder,
@@ -124,25 +158,11 @@ def read_traffic(path: Path, plan_file: Path) -> Traffic:
         )
     where = str(folder / MANIFEST)
     value = read_json(folder / MANIFEST)
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise BadInput(
-            f"{where}: it is no list of traffic matrices; `moeplan traffic PLAN -o FOLDER` writes one"
-        )
-    known: Keys = {"plan_sha256": str, "ranks": int, "exchanges": list}
-    check_keys({key: value[key] for key in known if key in value}, where, known)
+    TRAFFIC.check(value, where)
     if value["plan_sha256"] != _digest(read_bytes(plan_file)):
         raise BadInput(f"{folder}: its matrices are of another plan than {plan_file}; write them anew")
-    exchanges = tuple(_written(one, f"{where}: exchange {n}") for n, one in enumerate(value["exchanges"]))
+    exchanges = tuple(Written(**one) for one in value["exchanges"])
     return Traffic(folder, value["plan_sha256"], value["ranks"], exchanges)
-
-
-def _written(value: Any, where: str) -> Written:
-    kinds: Keys = {
-        "folder": str, "side": str, "layer": int, "phase": str, "hop": str, "bytes": (int, float),
-        "file_bytes": int, "largest_rank_bytes": int, "rank_0_bytes": int, "predicted_seconds": (int, float),
-        "bottleneck": str, "predicted_phase_seconds": (int, float), "sha256": dict, "commands": dict,
-    }  # fmt: skip
-    return Written(**check_keys(value, where, kinds))
 
 
 def check_unchanged(traffic: Traffic, written: Written, tool: str) -> None:

@@ -6,6 +6,7 @@ from planner.load.dumps.opened import TORCH_SUFFIXES
 from planner.load.dumps.slots import SlotMap, slot_map
 from planner.load.dumps.tensors import read_torch
 from planner.load.heard import Heard, Known, Source, Window, load_of_counts, placed_counts, since
+from planner.load.load_shape import PUBLISHED
 from planner.load.profile import LoadProfile, Trace
 from planner.load.published import shipped_load, uniform_load
 from planner.load.read import read_load
@@ -15,6 +16,7 @@ from planner.load.split import merge_windows, split_notes, split_windows, window
 from planner.load.trace import load_of_rows
 
 __all__ = [
+    "PUBLISHED",
     "TORCH_SUFFIXES",
     "Heard",
     "Known",

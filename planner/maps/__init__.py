@@ -4,12 +4,14 @@ from planner.maps.check import judge
 from planner.maps.convert import convert_file, rows_of, write_map
 from planner.maps.emission import emit_plan, write_emission
 from planner.maps.folder import check_file
+from planner.maps.manifest import EMISSION
 from planner.maps.pair import emit_pair, write_router
 from planner.maps.read import find_map, read_value
 from planner.maps.recorded_under import read_slot_map
 from planner.maps.rules import rows_LP
 
 __all__ = [
+    "EMISSION",
     "check_file",
     "convert_file",
     "emit_pair",

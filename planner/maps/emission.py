@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import BadInput, read_json, read_text, write_atomic
+from planner.base import BadInput, read_text, write_atomic
 from planner.engines import (
     Emission,
     check_known,
@@ -197,7 +197,7 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
 
 def _kept_rows(plan_file: Path) -> dict[str, bytes]:
     """The rows of a trace that lie beside the plan, to lie beside its copy."""
-    kept = kept_of(read_json(plan_file), str(plan_file))
+    kept = kept_of(read_plan(plan_file).value)
     content = kept_bytes(kept, plan_file) if kept else None
     return {kept_file(Path(EMITTED_PLAN)).name: content} if content is not None else {}
 

@@ -5,10 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.base import BadInput, check_keys, dump_json, read_json
+from planner.base import dump_json, read_json
+from planner.schema import Kind, Record, Table, Text
 
 MANIFEST = "moeplan-emission.json"
 MANIFEST_SCHEMA = "moeplan/emission/1"
+EMISSION = Kind(
+    "the list of an emission",
+    MANIFEST_SCHEMA,
+    "emit the plan again",
+    Record(
+        {
+            "schema": Text((MANIFEST_SCHEMA,)),
+            "files": Table(Text(form="[0-9a-f]{64}", said="a SHA-256"), Text(longest=1000), 0, 10_000),
+        }
+    ),
+)
 DEEPEST = 3  # folders in which a file's list is looked for: the vLLM plugin's map lies two below its own
 
 
@@ -48,11 +60,8 @@ def read_manifest(folder: Path) -> Manifest | None:
     path = folder / MANIFEST
     if not path.is_file():
         return None
-    value = check_keys(read_json(path), str(path), {"schema": str, "files": dict})
-    if value["schema"] != MANIFEST_SCHEMA:
-        raise BadInput(f"{path}: its schema is {value['schema'][:40]!r}, expected {MANIFEST_SCHEMA!r}")
-    if not all(isinstance(one, str) for one in value["files"].values()):
-        raise BadInput(f"{path}: a digest in 'files' is not text; emit the plan again")
+    value = read_json(path)
+    EMISSION.check(value, str(path))
     return Manifest(folder, value["files"])
 
 

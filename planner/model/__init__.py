@@ -6,10 +6,12 @@ from planner.model.body_weights import body_parts
 from planner.model.catalog import find_model, model_aliases, model_names, recorded_on_another
 from planner.model.config_json import spec_from_config
 from planner.model.model import BYTES_PER_WEIGHT, ModelSpec
+from planner.model.model_shape import MODEL_SHAPE
 
 __all__ = [
     "BYTES_PER_WEIGHT",
     "KV_BYTES",
+    "MODEL_SHAPE",
     "Attention",
     "Body",
     "ModelSpec",

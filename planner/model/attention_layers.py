@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.model.attention import Attention
-from planner.model.hf_config import MOST_LAYERS, HfConfig
+from planner.model.hf_config import HfConfig
+from planner.model.limits import MOST_LAYERS
 
 AttentionRule = Callable[[HfConfig, int], list[Attention | None]]
 

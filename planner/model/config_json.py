@@ -10,13 +10,11 @@ from typing import Any
 from planner.base import BadInput
 from planner.model.config_body import body_from_config
 from planner.model.families import FAMILIES, Family
-from planner.model.hf_config import MOST_LAYERS, HfConfig, quoted, shown
+from planner.model.hf_config import HfConfig, quoted, shown
+from planner.model.limits import LARGEST_WIDTH, MOST_EXPERTS, MOST_LAYERS
 from planner.model.model import ModelSpec
 from planner.model.moe_layers import blocks
 from planner.model.weight_dtype import quant_method, weight_dtype
-
-MOST_EXPERTS = 100_000
-LARGEST_WIDTH = 10_000_000
 
 
 def spec_from_config(config: dict[str, Any], name: str, source: str) -> ModelSpec:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.base import BadInput
-
-MOST_LAYERS = 10_000  # far past any model; a hostile file must not make us loop
+from planner.model.limits import MOST_LAYERS
 
 
 class Missing(BadInput):

@@ -5,7 +5,8 @@ from dataclasses import replace
 from planner.base import BadInput
 from planner.model.attention import Attention
 from planner.model.attention_layers import MOST_HEADS, WIDEST, full_layer, grouped, heads_of
-from planner.model.hf_config import MOST_LAYERS, HfConfig
+from planner.model.hf_config import HfConfig
+from planner.model.limits import MOST_LAYERS
 from planner.model.moe_layers import blocks
 
 

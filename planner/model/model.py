@@ -5,6 +5,7 @@ from functools import cached_property
 
 from planner.base import BadInput
 from planner.model.body import Body
+from planner.model.limits import LARGEST_WIDTH, MOST_CELLS, MOST_EXPERTS, MOST_LAYERS
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,12 @@ class ModelSpec:
     body: Body | None = None  # outside the routed experts; None: not known, a rule of thumb has to do
 
     def __post_init__(self) -> None:
-        for field in ("layers", "experts", "top_k", "hidden", "expert_intermediate", "dispatch_width"):
-            if getattr(self, field) < 1:
-                raise BadInput(f"model {self.name}: {field} is {getattr(self, field)}; it must be at least 1")
+        for field, most in MOST.items():
+            if not 1 <= getattr(self, field) <= most:
+                value = getattr(self, field)
+                raise BadInput(
+                    f"model {self.name}: {field} is {value}; it must be at least 1, at most {most:,}"
+                )
         if self.top_k > self.experts:
             raise BadInput(f"model {self.name}: top_k {self.top_k} is more than its {self.experts} experts")
         self._check_layer_ids()
@@ -54,6 +58,9 @@ class ModelSpec:
         if list(ids) != sorted(set(ids)) or not 0 <= ids[0] <= ids[-1] < self.layers:
             span = f"0..{self.layers - 1}"
             raise BadInput(f"model {self.name}: MoE layer ids must be distinct, ascending and within {span}")
+        if len(self.placed_layer_ids) * self.experts > MOST_CELLS:
+            size = f"{len(self.placed_layer_ids)} layers of {self.experts} experts"
+            raise BadInput(f"model {self.name}: {size} are more than the {MOST_CELLS:,} experts we plan for")
         if any(layer < self.layers for layer in self.draft_layer_ids):
             raise BadInput(
                 f"model {self.name}: draft layer ids {self.draft_layer_ids} "
@@ -86,6 +93,11 @@ class ModelSpec:
         return 2.0 * self.expert_weights
 
 
+MOST = {
+    "layers": MOST_LAYERS,
+    **dict.fromkeys(("experts", "top_k"), MOST_EXPERTS),
+    **dict.fromkeys(("hidden", "expert_intermediate", "dispatch_width"), LARGEST_WIDTH),
+}
 BYTES_PER_WEIGHT = {
     "bf16": 2.0,
     "fp8": 1.0 + 4 / (128 * 128),  # one float32 scale a 128 x 128 block

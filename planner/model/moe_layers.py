@@ -7,7 +7,8 @@ follow the decoder's.
 from collections.abc import Callable
 
 from planner.base import BadInput
-from planner.model.hf_config import MOST_LAYERS, HfConfig, shown
+from planner.model.hf_config import HfConfig, shown
+from planner.model.limits import MOST_LAYERS
 
 LayerRule = Callable[[HfConfig, int], list[int]]
 MOST_DRAFT_STEPS = 1000

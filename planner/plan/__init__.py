@@ -7,12 +7,14 @@ from planner.plan.judging import judged
 from planner.plan.kept_trace import kept_bytes, kept_file, kept_of, read_kept
 from planner.plan.moves import Moves, aligned, moves_L, plan_moves, steps_to_pay
 from planner.plan.plan import PREVIOUS, REFILLED, Origin, Plan
+from planner.plan.plan_shape import PLAN, SCHEMA
 from planner.plan.resize import LOST, Resize, after_losing, grown, shrunk
-from planner.plan.to_dict import SCHEMA, plan_to_dict
+from planner.plan.to_dict import plan_to_dict
 
 __all__ = [
     "EMITTED_PLAN",
     "LOST",
+    "PLAN",
     "PREVIOUS",
     "REFILLED",
     "SCHEMA",

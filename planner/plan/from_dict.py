@@ -1,16 +1,15 @@
-"""A saved plan of plain values, as its file holds them: checked key by key."""
+"""A saved plan of plain values, as its file holds them: checked by its shape, then part against part."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.base import BadInput, check_keys
+from planner.base import BadInput, shown
 from planner.load import LoadProfile
 from planner.model import ModelSpec, body_from_dict, find_model, model_names
 from planner.placement import Placement
-from planner.plan.kept_trace import kept_of
-from planner.plan.to_dict import SCHEMA
+from planner.plan.plan_shape import PLAN
 from planner.problem import Objective, Problem, Workload, parse_survival, violations
 from planner.topology import topology_from_dict
 
@@ -24,17 +23,10 @@ class SavedPlan(NamedTuple):
 
 
 def plan_from_dict(value: Any, where: str) -> SavedPlan:
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
-        raise BadInput(
-            f"{where}: not a plan file (its schema is {found!r}, expected {SCHEMA!r}); "
-            "`moeplan solve -o plan.json` writes one"
-        )
-    known = (*_REQUIRED, *_OPTIONAL)
-    check_keys({key: value[key] for key in known if key in value}, where, _REQUIRED, _OPTIONAL)
+    """BadInput where the value is no plan, or its placement breaks a rule."""
+    PLAN.check(value, where)
     problem = _problem(value, where)
     placement = _placement(value["placement"], problem, where)
-    kept_of(value, where)
     broken = violations(problem, placement)
     if broken:
         more = f" ({len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -45,7 +37,7 @@ def plan_from_dict(value: Any, where: str) -> SavedPlan:
 def _problem(value: dict[str, Any], where: str) -> Problem:
     model = _model(value["model"], where)
     load = _load(value["load"], model, f"{where}: load")
-    workload = _workload(value["workload"], where)
+    workload = Workload(**value["workload"])
     topology = topology_from_dict(value["topology"], f"{where}: topology")
     if topology.gpu_count != value["gpus"]:
         raise BadInput(f"{where}: 'gpus' is {value['gpus']}, the plan's topology has {topology.gpu_count}")
@@ -58,33 +50,18 @@ def _problem(value: dict[str, Any], where: str) -> Problem:
         value["replica_rule"],
         float(value.get("kv_floor_bytes", 0)),
         parse_survival(value["survive"], f"{where}: survive") if value.get("survive") else None,
-        _objective(value.get("objective", {}), where),
+        Objective(**value.get("objective", {})),
         value.get("resplittable", False),
     )
 
 
-_REQUIRED: dict[str, type | tuple[type, ...]] = {
-    "schema": str, "model": dict, "gpus": int, "slots_per_gpu": int, "replica_rule": str, "workload": dict,
-    "placement": dict, "predicted": dict, "bound": dict, "load": dict, "topology": dict, "provenance": dict,
-}  # fmt: skip
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {
-    "kv_floor_bytes": (int, float), "survive": (str, type(None)), "objective": dict, "resplittable": bool,
-    "traffic": (dict, type(None)),
-}  # fmt: skip
-
-
 def _model(value: dict[str, Any], where: str) -> ModelSpec:
-    fields: dict[str, Any] = {
+    facts: dict[str, Any] = {
         key: tuple(entry) if isinstance(entry, list) else entry for key, entry in value.items()
     }
-    if fields.get("body") is not None:
-        if not isinstance(fields["body"], dict):
-            raise BadInput(f"{where}: model: 'body' is {type(fields['body']).__name__}; expected a mapping")
-        fields["body"] = body_from_dict(fields["body"], f"{where}: model: body")
-    try:
-        return _with_body(ModelSpec(**fields))
-    except TypeError as error:
-        raise BadInput(f"{where}: model: {error}") from error
+    if facts.get("body") is not None:
+        facts["body"] = body_from_dict(facts["body"], f"{where}: model: body")
+    return _with_body(ModelSpec(**facts))
 
 
 def _with_body(model: ModelSpec) -> ModelSpec:
@@ -96,29 +73,7 @@ def _with_body(model: ModelSpec) -> ModelSpec:
     return replace(model, body=known.body) if same else model
 
 
-def _workload(value: dict[str, Any], where: str) -> Workload:
-    """An older file does not say how long requests are, nor how many GPUs share their attention."""
-    check_keys(
-        value,
-        f"{where}: workload",
-        {"tokens_per_rank": int, "phase": str, "dispatch_dtype": str, "combine_dtype": str, "transport": str},
-        {"prompt_tokens": int, "output_tokens": int, "attention_tp": int, "context_given": bool},
-    )
-    return Workload(**value)
-
-
-def _objective(value: dict[str, Any], where: str) -> Objective:
-    """The objective of a plan; a file that names none is older, and its objective was the mean."""
-    check_keys(value, f"{where}: objective", {}, {"kind": str, "z": (int, float), "robust": bool})
-    return Objective(**value)
-
-
 def _load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadProfile:
-    check_keys(
-        {key: value[key] for key in ("source", "counts") if key in value},
-        where,
-        {"source": str, "counts": list},
-    )
     counts_LE = integers(value["counts"], where, (len(model.placed_layer_ids), model.experts))
     return LoadProfile(
         counts_LE[None].copy(),
@@ -133,8 +88,6 @@ def held_out_load(value: dict[str, Any], model: ModelSpec, where: str) -> LoadPr
     held_out = value.get("held_out_load")
     if held_out is None:
         return None
-    if not isinstance(held_out, dict):
-        raise BadInput(f"{where}: 'held_out_load' is {type(held_out).__name__}; expected a mapping")
     return _load(held_out, model, f"{where}: held_out_load")
 
 
@@ -165,5 +118,5 @@ def integers(value: Any, where: str, shape: tuple[int, ...]) -> np.ndarray[Any, 
         return np.array(found)
     for index, entry in enumerate(value):
         if type(entry) is not int or abs(entry) >= 2**62:
-            raise BadInput(f"{where}, entry {index}: {entry!r} is not a whole number")
+            raise BadInput(f"{where}, entry {index}: {shown(entry)} is not a whole number")
     return np.array(value, dtype=np.int64)

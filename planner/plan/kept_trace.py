@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import BadInput, check_keys, parse_npz, read_bytes
+from planner.base import BadInput, parse_npz, read_bytes
 from planner.cost import TRACED_TOKENS
 from planner.load import LoadProfile, Trace, load_of_rows
 from planner.plan.plan import Plan
+from planner.plan.plan_shape import TRACE_PARTS
 from planner.problem import Problem
 
 MOST_TOKENS = 2 * TRACED_TOKENS - 1  # of more, the cost model would not look at every one
-PARTS = ("held out", "fitted")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class KeptTrace:
 
     sha256: str
     tokens: int
-    part: str  # of the load: one of PARTS
+    part: str  # of the load: one of TRACE_PARTS
 
 
 def traced_load(plan: Plan) -> LoadProfile | None:
@@ -51,7 +51,7 @@ def kept_rows(plan: Plan) -> tuple[KeptTrace, bytes] | None:
         return None
     trace = load.trace.thinned(MOST_TOKENS)
     content = _npz(trace, load, plan.problem)
-    part = PARTS[0 if load is plan.held_out_load else 1]
+    part = TRACE_PARTS[0 if load is plan.held_out_load else 1]
     digest = hashlib.sha256(content).hexdigest()
     return KeptTrace(digest, trace.experts_LTK.shape[1], part), content
 
@@ -61,16 +61,10 @@ def kept_file(plan_file: Path) -> Path:
     return plan_file.with_name(f"{plan_file.stem}.trace.npz")
 
 
-def kept_of(value: dict[str, Any], where: str) -> KeptTrace | None:
+def kept_of(value: dict[str, Any]) -> KeptTrace | None:
     """What a plan file's `traffic` says; None where there is none."""
     said = value.get("traffic")
-    if said is None:
-        return None
-    kinds: dict[str, type | tuple[type, ...]] = {"sha256": str, "tokens": int, "part": str}
-    kept = KeptTrace(**check_keys(said, f"{where}: traffic", kinds))
-    if kept.part not in PARTS:
-        raise BadInput(f"{where}: traffic: 'part' is {kept.part[:40]!r}, neither {' nor '.join(PARTS)}")
-    return kept
+    return KeptTrace(**said) if said is not None else None
 
 
 def kept_bytes(kept: KeptTrace, plan_file: Path) -> bytes | None:

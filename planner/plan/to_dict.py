@@ -14,9 +14,9 @@ from planner.plan.figures_to_dict import cost_to_dict, loss_to_dict, memory_to_d
 from planner.plan.moves_to_dict import moves_to_dict
 from planner.plan.plain import attributes, plain
 from planner.plan.plan import Baseline, Domain, Plan
+from planner.plan.plan_shape import SCHEMA
 from planner.plan.rests_on import constants_to_dict
 
-SCHEMA = "moeplan/plan/1"
 SAID_OR_LEFT_OUT = ("quant_method", "facts_of", "body")  # facts of a model that are empty for many
 CURVE_FIGURES = (
     "redundant",

@@ -7,9 +7,9 @@ from pathlib import Path
 from planner.base import BadInput, human_bandwidth, read_json, write_json
 from planner.topology.calibration import STATED_TIERS, Calibration, PhaseCalibration, Span
 from planner.topology.calibration_dict import calibration_from_dict, calibration_to_dict
+from planner.topology.calibration_shape import CALIBRATION, SCHEMA
 from planner.topology.topology import Topology
 
-SCHEMA = "moeplan/calibration/1"
 LARGEST_FILE_BYTES = 1 << 20
 SAME_RATE = 0.05  # as far as a rate may be off that an efficiency is a share of
 
@@ -73,12 +73,7 @@ def is_calibration_text(start: bytes) -> bool:
 def read_calibration(path: str | Path) -> Calibration:
     """BadInput where the file is of another kind or version, or damaged."""
     data, where = read_json(path, LARGEST_FILE_BYTES), str(path)
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        made = "`moeplan validate PLAN --calibrate FILE` writes one"
-        raise BadInput(
-            f"{where}: not a calibration (its schema is {str(found)[:40]!r}, expected {SCHEMA!r}); {made}"
-        )
+    CALIBRATION.check(data, where)
     return calibration_from_dict({key: value for key, value in data.items() if key != "schema"}, where)
 
 

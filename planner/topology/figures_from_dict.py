@@ -1,9 +1,9 @@
-"""The small parts of a topology file: rates, quantities, evidence, lists of numbers."""
+"""The small parts of a topology file: rates, quantities, evidence."""
 
 from collections.abc import Callable
 from typing import Any
 
-from planner.base import BadInput, Evidence, Rate, check_keys, parse_bandwidth
+from planner.base import BadInput, Evidence, Rate, parse_bandwidth
 
 
 def rates_of(entry: Any, count: int, where: str) -> tuple[Rate, ...]:
@@ -15,7 +15,6 @@ def rates_of(entry: Any, count: int, where: str) -> tuple[Rate, ...]:
 
 def rate_of(entry: Any, where: str) -> Rate:
     """With what was stated of it, where a measurement took its place."""
-    check_keys(entry, where, {"value": str, "evidence": str, "source": str}, {"stated": dict})
     value = quantity_of(parse_bandwidth, entry["value"], where)
     stated = rate_of(entry["stated"], f"{where}: stated") if "stated" in entry else None
     try:
@@ -36,14 +35,3 @@ def quantity_of(parse: Callable[[object], float], value: Any, where: str) -> flo
         return float(parse(value))
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
-
-
-def members_of(entry: Any, where: str) -> tuple[int, ...]:
-    """A list of GPUs, NICs, sockets or rails by number."""
-    if not isinstance(entry, list) or not all(map(_is_whole, entry)):
-        raise BadInput(f"{where}: {entry!r} is not a list of whole numbers")
-    return tuple(entry)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -31,7 +31,7 @@ RATE for each GPU. A speed of 1.0 is nominal. What is not known is left out.
 from dataclasses import replace
 from typing import Any
 
-from planner.base import BadInput, GpuModel, Keys, check_keys
+from planner.base import BadInput, GpuModel
 from planner.topology.calibrated import calibrated
 from planner.topology.calibration_dict import calibration_from_dict
 from planner.topology.fabric import Fabric
@@ -39,27 +39,18 @@ from planner.topology.figures_from_dict import evidence_of
 from planner.topology.gpu_models import gpu_model, gpu_model_from_dict
 from planner.topology.links_from_dict import nics_from_dict, nvlink_from_dict, pcie_from_dict
 from planner.topology.machine import LARGEST_GPUS
-from planner.topology.nodes import LARGEST_NODE_GPUS, Node
+from planner.topology.machine_shape import TOPOLOGY
+from planner.topology.nodes import Node
 from planner.topology.nvlink import NO_NVLINK
 from planner.topology.topology import Topology
 
-_NUMBER = (int, float)
-_OF_NODE: dict[str, type | tuple[type, ...]] = {
-    "count": int,
-    "names": list,
-    "nvlink": dict,
-    "pcie": dict,
-    "nics": list,
-    "speed": (*_NUMBER, list),
-    "devices": list,
-    "faults": list,
-}
+_COUNTS = ("nodes_per_leaf", "nvlink_domain_nodes", "nodes_per_pod")
+_RATIOS = ("oversubscription", "pod_oversubscription")
 
 
 def topology_from_dict(data: Any, where: str = "topology") -> Topology:
     """The topology of plain data in the schema above. BadInput names the place in `where` and the value."""
-    optional: Keys = {"gpu_models": dict, "calibration": dict}
-    check_keys(data, where, {"name": str, "source": str, "nodes": list, "fabric": dict}, optional)
+    TOPOLOGY.check(data, where)
     own = {
         name: gpu_model_from_dict(entry, name, f"{where}: gpu_models: {name}")
         for name, entry in data.get("gpu_models", {}).items()
@@ -90,15 +81,12 @@ def _all_nodes(entries: list[Any], own: dict[str, GpuModel], where: str) -> tupl
 
 def _nodes(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[Node, ...]:
     """Nodes that differ in nothing but their name."""
-    check_keys(entry, where, {"gpus": (dict, list)}, _OF_NODE)
     count: int = entry.get("count", 1)
-    if not 1 <= count <= LARGEST_GPUS:
-        raise BadInput(f"{where}: 'count' is {count}; a machine has 1 to {LARGEST_GPUS:,} nodes")
     node = _node(entry, own, where)
     names = entry.get("names", [])
     if not names:
         return (node,) * count
-    if len(names) != count or not all(isinstance(name, str) for name in names):
+    if len(names) != count:
         asked = "give one text for each"
         raise BadInput(f"{where}: 'names' holds {len(names)} entries for {count} nodes; {asked}")
     return tuple(replace(node, name=name) for name in names)
@@ -110,50 +98,30 @@ def _node(entry: dict[str, Any], own: dict[str, GpuModel], where: str) -> Node:
     nics = [nic for index, group in groups for nic in nics_from_dict(group, f"{where}: nics[{index}]")]
     nvlink = nvlink_from_dict(entry["nvlink"], f"{where}: nvlink") if "nvlink" in entry else NO_NVLINK
     pcie = pcie_from_dict(entry["pcie"], len(gpus), f"{where}: pcie") if "pcie" in entry else None
-    faults = tuple(map(str, entry.get("faults", [])))
+    faults, devices = tuple(entry.get("faults", [])), tuple(entry.get("devices", []))
     try:
-        speeds = _speeds(entry.get("speed", []), len(gpus), where)
-        devices = _devices(entry.get("devices", []), where)
+        speeds = _speeds(entry.get("speed", []), len(gpus))
         return Node(gpus, nvlink, pcie, tuple(nics), faults=faults, speeds=speeds, devices=devices)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from error
 
 
-def _speeds(entry: Any, count: int, where: str) -> tuple[float, ...]:
+def _speeds(entry: Any, count: int) -> tuple[float, ...]:
     """One factor for each GPU; none where all are nominal."""
     speeds = entry if isinstance(entry, list) else [entry] * count
-    for speed in speeds:
-        if isinstance(speed, bool) or not isinstance(speed, _NUMBER):
-            raise BadInput(f"{where}: speed: {speed!r} is not a number; 1.0 is nominal")
     nominal = all(speed == 1 for speed in speeds) and len(speeds) in (0, count)
     return () if nominal else tuple(map(float, speeds))
 
 
-def _devices(entry: list[Any], where: str) -> tuple[int, ...]:
-    odd = next((number for number in entry if type(number) is not int), None)
-    if odd is not None:
-        raise BadInput(f"{where}: devices: {odd!r} is not a whole number")
-    return tuple(entry)
-
-
 def _gpus(entry: Any, own: dict[str, GpuModel], where: str) -> tuple[GpuModel, ...]:
     if isinstance(entry, dict):
-        check_keys(entry, f"{where}: gpus", {"model": str, "count": int})
-        if not 1 <= entry["count"] <= LARGEST_NODE_GPUS:
-            raise BadInput(f"{where}: gpus: 'count' is {entry['count']}; a node has 1 to {LARGEST_NODE_GPUS}")
         entry = [entry["model"]] * entry["count"]
-    return tuple(
-        own[name] if isinstance(name, str) and name in own else gpu_model(name, where) for name in entry
-    )
+    return tuple(own[name] if name in own else gpu_model(name, where) for name in entry)
 
 
 def _fabric(entry: Any, where: str) -> Fabric:
     """With what was stated of it, where its uplinks were measured."""
-    counts = dict.fromkeys(("nodes_per_leaf", "nvlink_domain_nodes", "nodes_per_pod"), int)
-    ratios = dict.fromkeys(("oversubscription", "pod_oversubscription"), _NUMBER)
-    optional: dict[str, type | tuple[type, ...]] = {**counts, **ratios, "stated": dict}
-    check_keys(entry, where, {"kind": str, "evidence": str, "source": str}, optional)
-    figures = {key: entry[key] for key in counts if key in entry}
-    figures |= {key: float(entry[key]) for key in ratios if key in entry}
+    figures = {key: entry[key] for key in _COUNTS if key in entry}
+    figures |= {key: float(entry[key]) for key in _RATIOS if key in entry}
     stated = _fabric(entry["stated"], f"{where}: stated") if "stated" in entry else None
     return Fabric(entry["kind"], evidence_of(entry, where), stated=stated, **figures)

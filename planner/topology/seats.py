@@ -9,11 +9,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, check_keys, read_json
+from planner.base import BadInput, read_json
+from planner.schema import Flag, Kind, Listing, Maybe, Record, Text, Whole
+from planner.topology.machine import LARGEST_GPUS
 from planner.topology.topology import Topology
 
 SCHEMA = "moeplan/seats/1"
 SHOWN = 8
+_RANK, _SENTENCES = Whole(0, LARGEST_GPUS - 1), Listing(Text())
+_SEAT = Record({"rank": _RANK, "host": Text(longest=300), "local": _RANK}, {"uuid": Maybe(Text(longest=200))})
+SEATS = Kind(
+    "a seats file",
+    SCHEMA,
+    "`moeplan check --live PLAN --json` prints one",
+    Record(
+        {"schema": Text((SCHEMA,)), "seats": Listing(_SEAT, 1, LARGEST_GPUS)},
+        {"ok": Flag(), "mismatches": _SENTENCES, "unchecked": _SENTENCES},
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -105,17 +118,12 @@ def _unchecked(expected: Sequence[Seat], seen: Sequence[Seat]) -> list[str]:
 
 def seats_from_dict(value: Any, where: str) -> tuple[Seat, ...]:
     """The seats that `moeplan check --live --json` printed."""
-    is_ours = isinstance(value, dict) and value.get("schema") == SCHEMA
-    if not is_ours or not isinstance(value.get("seats"), list):
-        prints = "`moeplan check --live PLAN --json` prints one"
-        raise BadInput(f"{where}: not a seats file (schema {SCHEMA}); {prints}")
+    SEATS.check(value, where)
     return tuple(seat_from_dict(seat, f"{where}: seat {index}") for index, seat in enumerate(value["seats"]))
 
 
 def seat_from_dict(value: Any, where: str) -> Seat:
-    if not isinstance(value, dict):
-        raise BadInput(f"{where}: {value!r} is no mapping")
-    check_keys(value, where, {"rank": int, "host": str, "local": int}, {"uuid": (str, type(None))})
+    _SEAT.check(value, where)
     return Seat(value["rank"], value["host"], value["local"], uuid=value.get("uuid"))
 
 

@@ -67,7 +67,7 @@ def choose_traffic(
     """
     if trace_files:
         return _traced("given", *_given(saved, plan_file, trace_files), saved.problem, tokens)
-    kept = kept_of(saved.value, str(plan_file))
+    kept = kept_of(saved.value)
     rows = read_kept(kept, plan_file, saved.problem) if kept else None
     if kept and rows:
         return _traced("kept", rows, f"{kept.part} tokens of the plan's trace", saved.problem, tokens)

@@ -10,10 +10,9 @@ from probes.base.facts import HostFacts, noted
 from probes.ranks.launch import Launch
 from probes.record.check import check_host
 from probes.record.facts_json import from_plain, to_plain
+from probes.record.record_shape import PROBE, SCHEMA, TAKEN
 
-SCHEMA = "moeplan/probe/1"
 LARGEST_RECORD_BYTES = 16 << 20
-_TAKEN = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z")
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class ProbeRecord:
     launch: Launch | None = None
 
     def __post_init__(self) -> None:
-        if not _TAKEN.fullmatch(self.taken):
+        if not TAKEN.fits(self.taken):
             example = "2026-01-15T09:30:00Z"
             raise BadInput(f"a probe was taken at {self.taken[:40]!r}; write the time like {example}")
         if not (self.host.host or "").strip():
@@ -74,12 +73,7 @@ def record_from_dict(value: Any, where: str) -> ProbeRecord:
 
     BadInput where it is of another schema or says what a probe cannot have seen.
     """
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        found = value.get("schema") if isinstance(value, dict) else None
-        schema = f"schema {str(found)[:40]!r}, expected {SCHEMA!r}"
-        raise BadInput(
-            f"{where}: not a probe file of this version ({schema}); probe again with this version of moeplan"
-        )
+    PROBE.check(value, where)
     try:
         told = {key: entry for key, entry in value.items() if key != "schema"}
         record = from_plain(ProbeRecord, told, where)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, read_bytes
+from planner.base import BadInput, one_line, read_bytes
 from planner.load.csv_tables import read_rows
 from planner.load.dumps.opened import Opened
 from planner.load.recording import Recording
 from planner.model import ModelSpec
 
-MOST_CELLS = 20_000_000  # each becomes a Python object
+MOST_CELLS = 4_000_000  # each becomes a Python object
 
 
 def recognise(found: Opened, model: ModelSpec) -> bool:
@@ -24,19 +24,16 @@ def recognise(found: Opened, model: ModelSpec) -> bool:
 def read(dumps: Sequence[Opened], model: ModelSpec, ranks: str | None) -> list[Recording]:
     """One recording a file."""
     del ranks
-    return [read_rows(_rows(found.path), found.path, model) for found in dumps]
+    return [_recording(found.path, model) for found in dumps]
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    """The table's rows as text, as a CSV has them."""
+def _recording(path: Path, model: ModelSpec) -> Recording:
+    """The table's rows are taken as text, as a CSV has them."""
     columns = _columns(path)
-    rows = [
-        {name: str(cell) for name, cell in zip(columns, row, strict=True)}
-        for row in zip(*columns.values(), strict=True)
-    ]
-    if not rows:
+    if not columns or not next(iter(columns.values())):
         raise BadInput(f"{path}: the table has no rows")
-    return rows
+    rows = ([str(cell) for cell in row] for row in zip(*columns.values(), strict=True))
+    return read_rows(list(columns), rows, path, model)
 
 
 def _columns(path: Path) -> dict[str, list[Any]]:
@@ -51,10 +48,14 @@ def _columns(path: Path) -> dict[str, list[Any]]:
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         cells = file.metadata.num_rows * file.metadata.num_columns
-        columns: dict[str, list[Any]] = file.read().to_pydict() if cells <= MOST_CELLS else {}
+        twice = len(set(file.schema.names)) < len(file.schema.names)
+        readable = cells <= MOST_CELLS and not twice
+        columns: dict[str, list[Any]] = file.read().to_pydict() if readable else {}
     except Exception as error:  # pyarrow has its own tree of errors, and raises OSError and others besides
-        reason = " ".join(str(error).split())[:120]
+        reason = one_line(error)
         raise BadInput(f"{path}: not a readable Parquet file ({reason})") from error
+    if twice:
+        raise BadInput(f"{path}: a column is there twice; which one counts is not known")
     if cells > MOST_CELLS:
         most = f"more than the {MOST_CELLS:,} we read; record fewer windows"
         raise BadInput(f"{path}: unfolds to {cells:,} cells, {most}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import LARGEST_FILE_BYTES, BadInput, read_bytes
+from planner.base import LARGEST_FILE_BYTES, BadInput, one_line, read_bytes
 
 DAMAGED_ZIP = (
     zipfile.BadZipFile,
@@ -42,7 +42,7 @@ def read_torch(path: Path) -> Any:
     except BadInput:
         raise
     except Exception as error:  # a damaged file makes PyTorch raise nearly anything
-        reason = " ".join(str(error).split())[:120]
+        reason = one_line(error)
         raise BadInput(
             f"{path}: not a readable file of tensors ({type(error).__name__}: {reason}); "
             "it is damaged, cut short, or holds code"
@@ -60,7 +60,7 @@ def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
         return dict(load(content))
     except Exception as error:  # a damaged file makes it raise its own error, KeyError or ValueError
         raise BadInput(
-            f"{path}: not a readable safetensors file ({str(error)[:120]}); it may be cut short"
+            f"{path}: not a readable safetensors file ({one_line(error)}); it may be cut short"
         ) from error
 
 
@@ -92,7 +92,7 @@ def _refuse_bomb(path: Path, content: bytes) -> None:
             unfolded = sum(entry.file_size for entry in archive.infolist())
     except DAMAGED_ZIP as error:
         raise BadInput(
-            f"{path}: not a readable file of tensors ({error}); it is damaged or cut short"
+            f"{path}: not a readable file of tensors ({one_line(error)}); it is damaged or cut short"
         ) from error
     if unfolded > LARGEST_FILE_BYTES:
         raise BadInput(f"{path}: unfolds to {unfolded:,} bytes, more than the {LARGEST_FILE_BYTES:,} we read")

@@ -41,7 +41,9 @@ def test_damaged_arrays_are_refused(tmp_path: Path) -> None:
     assert "not a readable NumPy file" in refused(read_npz, saved(tmp_path, npz(a=np.arange(1000))[:-30]))
     np.save(tmp_path / "lie.npy", np.arange(3))
     lie = (tmp_path / "lie.npy").read_bytes().replace(b"(3,), ", b"(9" + b"9" * 3 + b",)", 1)
-    assert "not a readable NumPy file" in refused(read_npz, saved(tmp_path, lie))
+    assert "25 bytes follow a header that promises 79,992: the file is cut short" in refused(
+        read_npz, saved(tmp_path, lie)
+    )
 
 
 @given(position=st.integers(0, 600), value=st.integers(0, 255))

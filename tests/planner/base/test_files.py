@@ -56,6 +56,6 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
         {"layer": "3", "expert": "0"},
         {"layer": "4", "expert": "1"},
     ]
-    assert "line 3: has another number of cells" in refused(read_csv, saved(tmp_path, "a,b\n1,2\n1\n"))
-    assert "line 2: has another number of cells" in refused(read_csv, saved(tmp_path, "a,b\n1,2,3\n"))
+    assert "line 3: has 1 cells, the header 2" in refused(read_csv, saved(tmp_path, "a,b\n1,2\n1\n"))
+    assert "line 2: has 3 cells, the header 2" in refused(read_csv, saved(tmp_path, "a,b\n1,2,3\n"))
     assert "no rows below the header" in refused(read_csv, saved(tmp_path, "a,b\n"))

@@ -88,7 +88,7 @@ def test_an_unrecorded_layer_has_no_ids(save: Saver) -> None:
         ([[[0, 1], [2, -1]]], "layer 1, token 1 has the expert id -1"),
         ([[[0, 1, 2]]], "3 expert ids a token, but small chooses 2"),
         ([[[0.0, 1.0]]], "whole expert ids"),
-        ([[0, 1]], "axes"),
+        ([[0, 1]], "lists 2 deep; expected lists of numbers, 3 deep"),
     ],
 )
 def test_a_trace_that_cannot_be_believed_is_refused(save: Saver, ids: list[object], message: str) -> None:

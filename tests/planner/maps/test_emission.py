@@ -155,7 +155,7 @@ def test_a_list_cannot_name_files_elsewhere(plan: Path, tmp_path: Path) -> None:
     write_emission(emit_plan(plan, "trtllm"), plan, folder)
     assert outside.read_text() == "mine"
     (folder / MANIFEST).write_text("[]")
-    with pytest.raises(BadInput, match=r"moeplan-emission\.json: expected a mapping"):
+    with pytest.raises(BadInput, match=r"moeplan-emission\.json: not the list of an emission"):
         write_emission(emit_plan(plan, "trtllm"), plan, folder)
 
 

@@ -91,7 +91,7 @@ def test_a_list_cannot_name_files_elsewhere(folder: Path) -> None:
     """Nothing outside the folder is read; such a name is missing."""
     (folder.parent / "outside.txt").write_text("mine")
     value = json.loads((folder / MANIFEST).read_text())
-    value["files"] |= {"../outside.txt": "", "/etc/passwd": "", "../moe_load_balancer.yaml": ""}
+    value["files"] |= dict.fromkeys(("../outside.txt", "/etc/passwd", "../moe_load_balancer.yaml"), "0" * 64)
     (folder / MANIFEST).write_text(json.dumps(value))
     assert [rule for rule, _ in found(folder)] == ["missing"] * 3
 

@@ -21,7 +21,7 @@ from tests.planner.traced import MIXTRAL, SEQUENCES, TOKENS, plan_of, trace_file
 def kept_beside(plan_file: Path) -> tuple[KeptTrace, LoadProfile]:
     """What the plan says of its rows, and those that lie beside it."""
     saved = read_plan(plan_file)
-    kept = kept_of(saved.value, "plan.json")
+    kept = kept_of(saved.value)
     assert kept is not None
     load = read_kept(kept, plan_file, saved.problem)
     assert load is not None
@@ -138,7 +138,7 @@ def test_rows_of_another_model_are_refused(
         np.savez(out, **arrays)
     value = read_plan(path).value
     value["traffic"] |= {"tokens": 3, "sha256": hashlib.sha256(kept_file(path).read_bytes()).hexdigest()}
-    kept = kept_of(value, "plan.json")
+    kept = kept_of(value)
     assert kept is not None
     with pytest.raises(BadInput, match=words):
         read_kept(kept, path, plan.problem)

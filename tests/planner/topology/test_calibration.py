@@ -42,7 +42,7 @@ def test_a_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_topology_file_may_hold_one_with_a_bare_date(tmp_path: Path) -> None:
-    """YAML makes a date of 2026-01-15."""
+    """A day in YAML is the text that it looks like."""
     text = json.dumps(KNOWN.to_dict()).replace('"2026-01-15"', "2026-01-15")
     path = tmp_path / "lab.yaml"
     path.write_text(text)
@@ -94,38 +94,42 @@ def test_what_is_beyond_its_scale_is_named() -> None:
 PHASE = ("phases", 0)
 DAMAGE: list[tuple[tuple[Any, ...], Any, str]] = [
     (("schema",), "moeplan/calibration/2", "not a calibration .* expected 'moeplan/calibration/1'"),
-    (("backend",), "", "backend ''"),
-    (("backend",), 3, "'backend' is 3; expected text"),
-    (("phases",), [], "at least one phase"),
+    (("backend",), "", "'backend' is ''; expected a name like gloo"),
+    (("backend",), 3, "'backend' is 3; expected a name like gloo"),
+    (("phases",), [], "at least 1"),
     (("surplus",), 1, "unknown key 'surplus'"),
-    ((*PHASE, "phase"), "send", "'slot send'"),
+    ((*PHASE, "phase"), "send", "'phase' is 'send'; expected dispatch, combine or compute"),
     ((*PHASE, "phase"), "combine", "combine of slot appears twice"),
-    ((*PHASE, "start_seconds"), -1e-6, r"phases\[0\]: slot dispatch: start_seconds is -1e-06"),
-    ((*PHASE, "start_seconds"), float("nan"), "start_seconds is nan"),
-    ((*PHASE, "start_seconds"), True, "'start_seconds' is True; expected a whole number or a number"),
-    ((*PHASE, "start_seconds"), 10**400, "too large"),
-    ((*PHASE, "efficiency"), {}, "no tier has an efficiency"),
-    ((*PHASE, "efficiency", "nic", "share"), 0, "efficiency of nic is 0.0"),
     (
-        (*PHASE, "efficiency", "nic", "share"),
-        40.0,
-        "efficiency of nic is 40.0; give a share above 0, up to 1.5",
+        (*PHASE, "start_seconds"),
+        -1e-6,
+        r"phases\[0\]: 'start_seconds' is -1e-06; expected a number from 0 to 60",
     ),
-    ((*PHASE, "efficiency", "wire"), {"share": 0.5, "settings": 1}, "efficiency of 'wire'"),
-    ((*PHASE, "efficiency", "nic"), 0.5, "efficiency: nic: expected a mapping"),
-    ((*PHASE, "scale", "gpus"), 0, "scale: gpus is 0"),
+    ((*PHASE, "start_seconds"), float("nan"), "'start_seconds' is nan"),
+    ((*PHASE, "start_seconds"), True, "'start_seconds' is True; expected a number from 0 to 60"),
+    ((*PHASE, "start_seconds"), 10**400, r"'start_seconds' is 1000+\.\.\."),
+    ((*PHASE, "efficiency"), {}, "'efficiency' is {}"),
+    ((*PHASE, "efficiency", "nic", "share"), 0, "nic: 'share' is 0; expected a number above 0, at most 1.5"),
+    ((*PHASE, "efficiency", "nic", "share"), 40.0, "'share' is 40.0; expected a number above 0, at most 1.5"),
+    (
+        (*PHASE, "efficiency", "wire"),
+        {"share": 0.5, "settings": 1},
+        "efficiency: the key 'wire'; expected nvlink",
+    ),
+    ((*PHASE, "efficiency", "nic"), 0.5, "efficiency: nic: 0.5; expected a mapping"),
+    ((*PHASE, "scale", "gpus"), 0, "scale: 'gpus' is 0"),
     ((*PHASE, "scale", "nodes"), 9, "4 GPUs cannot be in 2 NVLink domains and 9 nodes"),
-    ((*PHASE, "scale", "tokens"), [64], r"scale: tokens: is \[64\]; expected two whole numbers"),
-    ((*PHASE, "scale", "tokens"), [64, 8.5], "expected two whole numbers"),
+    ((*PHASE, "scale", "tokens"), [64], r"scale: 'tokens' is \[64\]; expected a list of 2"),
+    ((*PHASE, "scale", "tokens"), [64, 8.5], r"tokens\[1\]: 8.5; expected a whole number"),
     ((*PHASE, "scale", "bytes_sent"), [9, 1], "bytes_sent is 9.0 to 1.0"),
-    ((*PHASE, "scale", "bytes_per_s", "nic"), [1, 10**400], "too large"),
-    ((*PHASE, "scale", "bytes_per_s", "leaf"), [1, 1], "rates of 'leaf'"),
-    ((*PHASE, "settings"), 0, "settings is 0"),
-    ((*PHASE, "error"), -0.1, "error is -0.1"),
-    ((*PHASE, "held_out_error"), float("inf"), "held_out_error is inf"),
+    ((*PHASE, "scale", "bytes_per_s", "nic"), [1, 10**400], "expected a number above 0"),
+    ((*PHASE, "scale", "bytes_per_s", "leaf"), [1, 1], "the key 'leaf'"),
+    ((*PHASE, "settings"), 0, "'settings' is 0"),
+    ((*PHASE, "error"), -0.1, "'error' is -0.1"),
+    ((*PHASE, "held_out_error"), float("inf"), "'held_out_error' is inf"),
     ((*PHASE, "machine"), "two\nlines", "machine is 'two"),
-    ((*PHASE, "date"), "yesterday", "date is 'yesterday'; give a day like 2026-01-15"),
-    ((*PHASE, "date"), "20260115", "give a day"),
+    ((*PHASE, "date"), "yesterday", "'date' is 'yesterday'; expected a day like 2026-01-15"),
+    ((*PHASE, "date"), "20260115", "expected a day"),
 ]
 
 

@@ -77,10 +77,10 @@ def test_a_machine_says_its_speeds() -> None:
 @pytest.mark.parametrize(
     ("speed", "words"),
     [
-        (0, "speed 0"),
-        (-1, "speed -1"),
-        (math.nan, "speed nan"),
-        (101, "speed 101"),
+        (0, "'speed' is 0; expected a number above 0, at most 100"),
+        (-1, "'speed' is -1"),
+        (math.nan, "'speed' is nan"),
+        (101, "'speed' is 101"),
         ([1, 1, 0.5], "3 speeds for 2"),
         ("x", "'x'"),
     ],

@@ -136,6 +136,7 @@ def test_a_parquet_table_has_the_columns_of_a_csv(tmp_path: Path, monkeypatch: p
         path.write_bytes(b"PAR1")
         file = types.SimpleNamespace(
             metadata=types.SimpleNamespace(num_rows=4, num_columns=3),
+            schema=types.SimpleNamespace(names=list(columns)),
             read=lambda: types.SimpleNamespace(to_pydict=lambda: columns),
         )
         monkeypatch.setitem(sys.modules, "pyarrow", types.ModuleType("pyarrow"))
