@@ -60,8 +60,8 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     if shown > len(gpus):
         notes.unknown.append(f"the table seems to have {shown} GPUs, {len(gpus)} can be read: it is damaged")
     if sorted(gpus) != list(range(len(gpus))):
-        shown = ", ".join(map(str, sorted(gpus)))
-        notes.unknown.append(f"the table shows GPUs {shown} only; whether there are others is not known")
+        only = ", ".join(map(str, sorted(gpus)))
+        notes.unknown.append(f"the table shows GPUs {only} only; whether there are others is not known")
     facts = tuple(replace(_whole(gpus[index], notes), index=at) for at, index in enumerate(sorted(gpus)))
     told = tuple(dict.fromkeys(notes.unknown))
     return (HostFacts(name, KIND, "imported", gpus=facts, unknown=told),)
