@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.base import BadInput
+from planner.base import BadInput, is_whole
 from planner.cli.console import No, Refused, progress_bar, say
 from planner.cli.options import (
     FILE,
@@ -153,7 +153,7 @@ def _several(text: str, flag: str, read: Callable[[str, str], Choice]) -> tuple[
 
 def _whole(least: int) -> Callable[[str, str], int]:
     def read(text: str, flag: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not is_whole(text) or int(text) < least:
             raise BadInput(
                 f"{flag} {text!r}: give whole numbers of at least {least}, with commas between them"
             )
@@ -171,7 +171,7 @@ def _kind(text: str, flag: str) -> str:
 def _redundant(text: str, flag: str) -> int | str:
     if text in ("fewest", "auto"):
         return text
-    if not text.isdecimal():
+    if not is_whole(text):
         raise BadInput(f"{flag} {text!r}: give whole numbers, fewest or auto, with commas between them")
     return int(text)
 
