@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from planner.base import BadInput, is_whole
-from planner.cli.console import No, Refused, progress_bar, say
+from planner.cli.console import No, Refused, progress_bar, say, tell
 from planner.cli.options import (
     FILE,
     calibration_option,
@@ -99,9 +99,9 @@ def sweep(output: Path | None, as_json: bool, tpot: str | None, **flags: Any) ->
         write_plan(plan, output)
     say(sweep_report(found), sweep_value(found), as_json)
     if output and plan and not as_json:
-        click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
+        tell("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if output and not plan and found.answers and not as_json:
-        click.echo("wrote no plan: no row that can be run has experts to place")
+        tell("wrote no plan: no row that can be run has experts to place")
     for phase in found.phases:
         if not found.fits(phase):
             raise Refused(f"no layout fits in {phase}")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
+from planner.cli.console import tell
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
@@ -135,7 +136,7 @@ def _rounds(watched: Any, *, once: bool, every: float, as_json: bool) -> None:
         number, began = number + 1, time.monotonic()
         found = watched.round()
         lines = [json.dumps(round_to_dict(found, number))] if as_json else round_lines(found, number)
-        click.echo("\n".join(lines))
+        tell("\n".join(lines))
         if once:
             if found.faults:
                 raise click.exceptions.Exit(1)
