@@ -1,12 +1,15 @@
 """The command that follows a running server's load, and plans anew when that pays."""
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
 from planner.base import BadInput
+from planner.cli.console import tell
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
@@ -69,11 +72,16 @@ pay_options = options(
 @place_options
 @pay_options
 @option("--once", is_flag=True, help="One round, and the end: for cron.")
+@option(
+    "--apply", is_flag=True, help="Hand a plan that pays to the engine, where it can swap while it serves."
+)
+@option("--map", "map_file", type=FILE, help="With --apply: the map that vLLM's plugin reads.")
 @option("--every", type=float, default=60.0, metavar="SECONDS", help="From one round to the next.")
 @option("--keep", type=click.IntRange(min=2), default=64, metavar="N", help="Windows that are kept.")
 @option(
     "--state", type=FILE, metavar="FILE", help="SQLite file of the rolling window. [default: PLAN.watch.db]"
 )
+@option("--metrics", metavar="PORT|FILE", help="Prometheus metrics of watch itself: [HOST:]PORT or a file.")
 @option(
     "-o", "--output", type=FILE, metavar="NEXT", help="Where a plan that pays goes. [default: PLAN.next.json]"
 )
@@ -81,9 +89,12 @@ pay_options = options(
 def watch(
     plan_file: Path,
     once: bool,
+    apply: bool,
+    map_file: Path | None,
     every: float,
     keep: int,
     state: Path | None,
+    metrics: str | None,
     output: Path | None,
     as_json: bool,
     **flags: Any,
@@ -100,12 +111,21 @@ def watch(
         raise BadInput(f"--every {every:g}: give more than 0 seconds")
     running = Running(plan_file, output or plan_file.with_suffix(".next.json"))
     asked = Asked(flags["most_moves"], flags["method"], flags["seed"], terms=_terms(flags))
-    source = _source(running, flags)
-    watched = Watch(running, state or plan_file.with_suffix(".watch.db"), source, asked, keep=keep)
+    source, swapper = _engine(running, flags, map_file, apply=apply)
+    state = state or plan_file.with_suffix(".watch.db")
+    watched = Watch(running, state, source, asked, swapper, keep)
     try:
-        _rounds(watched, once=once, every=every, as_json=as_json)
+        with _told(metrics) as publish:
+            _rounds(watched, publish, once=once, every=every, as_json=as_json)
     finally:
         watched.close()
+
+
+def _told(metrics: str | None) -> AbstractContextManager[Callable[[str], None]]:
+    """What takes the metrics of each round."""
+    from probes.watching.exporter import exporter
+
+    return nullcontext(lambda _: None) if metrics is None else exporter(metrics)
 
 
 def _terms(flags: dict[str, Any]) -> Any:
@@ -116,26 +136,37 @@ def _terms(flags: dict[str, Any]) -> Any:
     return Terms(parse_seconds(flags["horizon"]), **{name: flags[name] for name in names})
 
 
-def _source(running: Any, flags: dict[str, Any]) -> Any:
+def _engine(running: Any, flags: dict[str, Any], map_file: Path | None, *, apply: bool) -> tuple[Any, Any]:
+    """(what tells the load, how the engine is handed a plan or None)."""
     from probes.watching.place import Place
-    from probes.watching.registry import find_source
+    from probes.watching.registry import find_source, find_swapper
 
     place = Place(flags["urls"], flags["folder"], flags["remove_read"], flags["timeout"], flags["api_key"])
     saved = running.saved
-    return find_source(flags["source"], saved.value.get("engine"), place).source(place, saved.problem.model)
+    engine = saved.value.get("engine")
+    source = find_source(flags["source"], engine, place).source(place, saved.problem.model)
+    if not apply and map_file is not None:
+        raise BadInput(f"--map {map_file}: the map is changed with --apply alone")
+    return source, find_swapper(engine, place, map_file) if apply else None
 
 
-def _rounds(watched: Any, *, once: bool, every: float, as_json: bool) -> None:
+def _rounds(watched: Any, publish: Callable[[str], None], *, once: bool, every: float, as_json: bool) -> None:
     import json
 
     from planner.report.watch import round_lines, round_to_dict
+    from planner.watching import Metrics
 
-    number = 0
+    metrics, number = Metrics(), 0
     while True:
         number, began = number + 1, time.monotonic()
         found = watched.round()
+        metrics.add(found)
         lines = [json.dumps(round_to_dict(found, number))] if as_json else round_lines(found, number)
-        click.echo("\n".join(lines))
+        tell("\n".join(lines))
+        try:
+            publish(metrics.text())
+        except BadInput as fault:
+            tell(f"note: {fault}", err=True)
         if once:
             if found.faults:
                 raise click.exceptions.Exit(1)

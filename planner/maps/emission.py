@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import BadInput, read_text, write_atomic
+from planner.base import BadInput, harmless, read_text, shown, write_atomic
 from planner.engines import (
     Emission,
     check_known,
@@ -184,6 +184,7 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     texts: dict[str, str | bytes] = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
     texts |= _kept_rows(plan_file)
     stale = [folder / name for name in _earlier(folder, keep=set(texts))]
+    _check_texts(emission, plan_file)
     texts[MANIFEST] = manifest_text(texts)
     try:
         for name in texts:
@@ -193,6 +194,17 @@ def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Pa
     for path in stale:
         path.unlink(missing_ok=True)
     return [write_atomic(folder / name, text) for name, text in sorted(texts.items())]
+
+
+def _check_texts(emission: Emission, plan_file: Path) -> None:
+    """BadInput where a script or manifest would hold a character that acts, of a name in the plan."""
+    for name, text in emission.files.items():
+        odd = next((line for line in text.split("\n") if harmless(line) != line), None)
+        if odd is not None:
+            raise BadInput(
+                f"{plan_file}: {name} would hold a control character, in {shown(odd.strip())}; take it out "
+                "of the names in the plan and in the flags; nothing was written"
+            )
 
 
 def _kept_rows(plan_file: Path) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import planner
 from planner.base import BadInput
-from planner.cost import cost, whole_step
+from planner.cost import Cost, cost, whole_step
 from planner.engines import REARRANGED_BYTES_PER_S
 from planner.load import LoadProfile, load_of_counts, merge_windows
 from planner.placement import Placement
@@ -65,6 +65,7 @@ class Look:
     verdict: Verdict
     present: int
     fitted_windows: int
+    running_max_over_mean: float  # under the plan that runs, on the judged assignments
 
 
 def look(saved: SavedPlan, where: str, rolling: Rolling, swaps: Sequence[Swap], asked: Asked) -> Look:
@@ -78,7 +79,8 @@ def look(saved: SavedPlan, where: str, rolling: Rolling, swaps: Sequence[Swap], 
     fitted, judged = parted(rolling.load(first, saved.problem), seed=asked.seed)
     plan = _replanned(saved, where, fitted, judged, asked)
     found = _verdict(plan, saved, swaps, rolling.numbers[0], asked.terms)
-    return Look(plan, found, rolling.numbers[present], len(rolling.numbers) - first)
+    balance = _running(plan).max_over_mean
+    return Look(plan, found, rolling.numbers[present], len(rolling.numbers) - first, balance)
 
 
 def kept_seconds(saved: SavedPlan, before: Placement, rolling: Rolling, after: int) -> float | None:
@@ -128,15 +130,16 @@ def _replanned(saved: SavedPlan, where: str, fitted: LoadProfile, judged: LoadPr
         "load_sha256": hashlib.sha256(fitted.tokens_WLE.tobytes()).hexdigest(),
     }
     origin = Origin(saved.value.get("engine"), asked.method, fitted.notes, provenance=provenance)
-    return make_plan(lambda _: problem, problem.redundant, search, origin, judged, current)
+    plan = make_plan(lambda _: problem, problem.redundant, search, origin, judged, current)
+    if plan.origin.stopped:  # whoever watches has no use of half a plan
+        raise KeyboardInterrupt
+    return plan
 
 
 def _verdict(plan: Plan, saved: SavedPlan, swaps: Sequence[Swap], oldest: int, terms: Terms) -> Verdict:
-    running = next(baseline for baseline in plan.baselines if baseline.name == PREVIOUS)
-    assert running.held_out is not None
     assert plan.moves is not None
     promised = plan.saved_seconds or 0.0
-    step = whole_step(plan.problem, running.held_out, saved.value.get("engine")).total_seconds
+    step = whole_step(plan.problem, _running(plan), saved.value.get("engine")).total_seconds
     known = trust(swaps, oldest, promised)
     return Verdict(
         step,
@@ -146,6 +149,13 @@ def _verdict(plan: Plan, saved: SavedPlan, swaps: Sequence[Swap], oldest: int, t
         known,
         terms.least_gain,
     )
+
+
+def _running(plan: Plan) -> Cost:
+    """The cost of what runs, on the judged assignments."""
+    found = next(baseline for baseline in plan.baselines if baseline.name == PREVIOUS).held_out
+    assert found is not None
+    return found
 
 
 def _swap_seconds(moves: Moves, terms: Terms) -> float:

@@ -1,6 +1,7 @@
 """The sources and the swaps by name, each a module of its folder."""
 
-from typing import Protocol, cast
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 from planner.base import BadInput, find_named, modules_with
 from planner.load import Source
@@ -16,10 +17,6 @@ class SourceModule(Protocol):
 
     def source(self, place: Place, model: ModelSpec) -> Source:
         """BadInput where the place is not enough."""
-
-
-def source_names() -> tuple[str, ...]:
-    return tuple(_sources())
 
 
 def find_source(name: str | None, engine: str | None, place: Place) -> SourceModule:
@@ -39,6 +36,17 @@ def find_source(name: str | None, engine: str | None, place: Place) -> SourceMod
         f"nothing tells the load of a plan for {engine or 'no engine'} by what was given; name --source "
         f"({', '.join(known)}), with --folder DIR or --server URL"
     )
+
+
+def find_swapper(engine: str | None, place: Place, map_file: Path | None) -> Any:
+    """How the engine is handed a placement while it serves. BadInput where it cannot be."""
+    known = {module.ENGINE: module for module in modules_with("probes.watching.swaps", "ENGINE").values()}
+    if engine not in known:
+        raise BadInput(
+            f"--apply: {engine or 'no engine'} takes no placement while it serves, {', '.join(known)} do; "
+            "leave --apply out, and start the engine anew with the plan that pays"
+        )
+    return known[engine].swapper(place, map_file)
 
 
 def _sources() -> dict[str, SourceModule]:

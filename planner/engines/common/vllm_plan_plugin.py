@@ -118,15 +118,22 @@ class Windows:
     def _write(self, kind: str, counts: Any, layer_ids: Sequence[int], digest: str) -> None:
         numpy: Any = importlib.import_module("numpy")
         self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"window-{kind}-{time.time_ns():020d}-{self.number:06d}.npz"
+        held = sorted(self.folder.glob(f"window-{kind}-*.npz"))
+        name = f"window-{kind}-{_after(held):020d}-{self.number:06d}.npz"
         self.number += 1
         half = self.folder / f".{name}.{os.getpid()}"
         named = {"layer_ids": numpy.asarray(layer_ids), "map_sha256": numpy.asarray(digest)}
         with half.open("wb") as file:
             numpy.savez_compressed(file, counts=counts.astype(numpy.int64), **named)
         half.replace(self.folder / name)
-        for old in sorted(self.folder.glob(f"window-{kind}-*.npz"))[: -self.keep]:
+        for old in [*held, self.folder / name][: -self.keep]:
             old.unlink(missing_ok=True)
+
+
+def _after(held: Sequence[Path]) -> int:
+    """Nanoseconds of the clock, past the newest window held: where the clock was put back, order stays."""
+    newest = held[-1].name.split("-")[2] if held else ""
+    return max(time.time_ns(), int(newest) + 1 if newest.isdecimal() else 0)
 
 
 def told(group: Any, value: Any) -> Any:

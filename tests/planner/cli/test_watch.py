@@ -67,3 +67,23 @@ def test_a_round_in_which_something_could_not_be_read_exits_with_1(folder: Path)
     assert result.exit_code == 1
     assert result.output.startswith("note: load_windows/window-moe-")
     assert (folder / "plan.next.json").is_file()
+
+
+def test_metrics_go_into_a_file(folder: Path) -> None:
+    """Of the round: what came, what another plan would save; whole lines with help and type."""
+    assert watch("--once", "--metrics", "watch.prom").exit_code == 0
+    lines = (folder / "watch.prom").read_text().splitlines()
+    values = dict(line.split() for line in lines if not line.startswith("#"))
+    assert values["moeplan_watch_windows_total"] == "2"
+    assert values["moeplan_watch_pays"] == "1"
+    assert 0.01 < float(values["moeplan_watch_gain_ratio"]) < 1
+    assert len(lines) == 3 * len(values)
+
+
+def test_an_engine_that_cannot_swap(folder: Path) -> None:
+    """Nothing is heard or written."""
+    value = json.loads((folder / "plan.json").read_text()) | {"engine": "sglang"}
+    (folder / "plan.json").write_text(json.dumps(value))
+    result = watch("--once", "--apply", "--source", "dumps")
+    assert (result.exit_code, "takes no placement while it serves" in result.stderr) == (2, True)
+    assert not (folder / "plan.watch.db").exists()

@@ -176,6 +176,16 @@ def test_a_folder_that_cannot_be_written_stops_no_server(
     ]
 
 
+def test_a_clock_that_goes_back_loses_no_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest stay by the order in which they came, and names keep that order."""
+    windows = Windows(tmp_path, 3)
+    for place, now in enumerate((5_000, 6_000, 100, 200, 300)):
+        monkeypatch.setattr("time.time_ns", lambda now=now: now)
+        windows.write("moe", np.full((1, 4), place + 1), [3], "digest")
+    found = [int(np.load(path)["counts"][0, 0]) for path in sorted(tmp_path.iterdir())]
+    assert found == [3, 4, 5]
+
+
 def test_the_policy_writes_each_window_it_is_shown(
     tmp_path: Path, policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
