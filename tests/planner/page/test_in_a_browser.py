@@ -14,14 +14,18 @@ from tests.planner.page.pages import large_plan
 SHOWN = "getComputedStyle({}).display !== 'none'"
 
 
+def written(folder: Path, name: str, machine: str, model: str) -> Path:
+    page = folder / name
+    page.write_text(plan_page(large_plan(folder, machine, model)), encoding="utf-8")
+    return page
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a plan of 58 layers on 64 GPUs."""
+    """The page of a plan of 16 layers on 24 GPUs: more columns than show their figures."""
     chromium()
     folder = tmp_path_factory.mktemp("browser")
-    page = folder / "page.html"
-    page.write_text(plan_page(large_plan(folder)), encoding="utf-8")
-    return page
+    return written(folder, "page.html", "hgx-h100:3", "olmoe")
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +128,7 @@ def test_dark_is_dark_and_paper_is_white(chrome: Browser, path: Path) -> None:
 
 
 def test_it_prints(chrome: Browser, path: Path) -> None:
-    page = path.with_name("small.html")
-    page.write_text(plan_page(large_plan(path.parent, "hgx-h100:2x2", "mixtral")), encoding="utf-8")
-    chrome.open(page)
+    chrome.open(written(path.parent, "small.html", "hgx-h100:2x2", "mixtral"))
     assert base64.b64decode(chrome.ask("Page.printToPDF")["data"]).startswith(b"%PDF")
 
 
