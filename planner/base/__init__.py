@@ -13,6 +13,7 @@ from planner.base.files import (
     write_atomic,
     write_json,
 )
+from planner.base.interrupts import finishing
 from planner.base.json_text import dump_json, parse_json
 from planner.base.keys import check_keys
 from planner.base.names import find_named, modules_with, nearest
@@ -44,6 +45,7 @@ __all__ = [
     "data_file",
     "dump_json",
     "find_named",
+    "finishing",
     "human_bandwidth",
     "human_bytes",
     "human_seconds",

@@ -3,6 +3,7 @@
 They are read from beside the checkout and are no part of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def traced_problem(
     """(problem on the first two thirds of a domain's sequences, the rest), of each `every`-th layer."""
     model = find_model("deepseek-v2-lite")
     load = read_load((trace_file(domain),), model)
-    fitted, held_out = (_thinned(part, every) for part in split_windows(load) if part is not None)
+    some = of_rows(load, range(0, len(load.layer_ids), every))
+    fitted, held_out = split_windows(some)
+    assert held_out is not None  # a trace of several sequences
     model = replace(model, moe_layer_ids=fitted.layer_ids)
     topology = read_topology(machine)
     phase = "prefill" if transport == "node" else "decode"
@@ -44,9 +47,17 @@ def traced_problem(
     return Problem(topology, model, fitted, workload, slots_per_gpu, rule), held_out
 
 
-def _thinned(load: LoadProfile, every: int) -> LoadProfile:
-    trace = load.trace
+def of_rows(load: LoadProfile, rows: Sequence[int]) -> LoadProfile:
+    """The load of some of its layers, trace and all."""
+    chosen, trace = list(rows), load.trace
     if trace is not None:
-        trace = Trace(trace.experts_LTK[::every].copy(), trace.sequence_lengths)
-    tokens_WLE, layer_ids = load.tokens_WLE[:, ::every].copy(), load.layer_ids[::every]
-    return replace(load, tokens_WLE=tokens_WLE, layer_ids=layer_ids, trace=trace)
+        trace = Trace(trace.experts_LTK[chosen].copy(), trace.sequence_lengths)
+    layer_ids = tuple(load.layer_ids[row] for row in chosen)
+    unmeasured = tuple(layer for layer in load.unmeasured_layer_ids if layer in layer_ids)
+    return replace(
+        load,
+        tokens_WLE=load.tokens_WLE[:, chosen].copy(),
+        layer_ids=layer_ids,
+        trace=trace,
+        unmeasured_layer_ids=unmeasured,
+    )

@@ -134,7 +134,7 @@ def solve(
 
     Example: moeplan solve --model mixtral --topology hgx-h100:2 --redundant 8 -o plan.json
     """
-    from planner.base import parse_bytes
+    from planner.base import finishing, parse_bytes
     from planner.plan import plan_files, plan_to_dict, write_plan
     from planner.planning import PlanRequest, answer
     from planner.problem import parse_survival
@@ -151,12 +151,13 @@ def solve(
     )
     with progress_bar("solve") as progress:
         plan = answer(request, progress)
-    if output:
-        write_plan(plan, output)
-    asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
-    say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
-    if output and not as_json:
-        click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
+    with finishing():
+        if output:
+            write_plan(plan, output)
+        asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
+        say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
+        if output and not as_json:
+            click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if plan.origin.stopped:
         where = f"{output} holds" if output else "this is"
         raise Interrupted(f"interrupted; {where} the best plan found so far")

@@ -19,7 +19,7 @@ from planner.planning.redundancy import redundant_curve
 from planner.planning.replanning import find_current
 from planner.planning.request import PlanRequest
 from planner.planning.serving import launch_notes, loss_notes, resize_notes
-from planner.planning.solving import ProblemOfR, make_plan, problem_of_r
+from planner.planning.solving import ProblemOfR, make_plan, problem_of_r, stopped_plan
 from planner.problem import least_redundant, parse_objective
 from planner.solvers import Progress, Search, Workforce
 from planner.topology import Topology, read_speeds
@@ -100,12 +100,17 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
     search = Search(request.method, request.seed, request.budget_seconds, progress, request.prove, workforce)
     origin = Origin(request.engine, request.method, asked.notes, provenance=asked.provenance)
     current = find_current(request, asked.model, asked.machine, asked.fitted_load)
+    stopped = ""
     redundant = request.redundant if current is None else current.placement.slots - asked.model.experts
     problem_of, held_out = asked.problem_of, asked.held_out_load
     if redundant is None:
         trying = replace(search, progress=_in_step("curve over R", progress))
-        curve = redundant_curve(problem_of, asked.least_redundant, asked.topology.gpu_count, trying, held_out)
+        gpus = asked.topology.gpu_count
+        curve = redundant_curve(problem_of, asked.least_redundant, gpus, trying, held_out)
         redundant = curve.redundant
+        if curve.stopped:
+            stopped = "stopped by Ctrl-C while R was chosen: all rows are greedy's"
+            search = replace(search, method="greedy", prove=False)
         origin = replace(origin, notes=(*origin.notes, curve.why), curve=curve.points)
     problem = problem_of(redundant)
     refused, of_losses = launch_notes(request.engine, problem), loss_notes(request.engine, problem)
@@ -113,7 +118,7 @@ def answer(request: PlanRequest, progress: Progress | None = None) -> Plan:
         of_losses += resize_notes(request.engine, current.resize)
     origin = replace(origin, notes=(*refused, *origin.notes, *of_losses))
     search = replace(search, progress=_in_step("searching layers", progress))
-    plan = make_plan(problem_of, redundant, search, origin, held_out, current)
+    plan = stopped_plan(make_plan(problem_of, redundant, search, origin, held_out, current), stopped)
     if current is not None:
         return plan
     alone = replace(request, model=asked.model, load_files=asked.load, map_file=None, ep=None, gpu_speed=None)

@@ -43,7 +43,7 @@ def budget_report(
         asked.held_out_load,
         to_the_end=True,
         most_points=MOST_POINTS,
-    )
+    ).whole()
     budget = (total_redundant - fewest) // gpus
     _refuse_more_than_tried(total_redundant, budget, fewest, problem, curve)
     seconds_SL = np.array([point.fitted_seconds_L for point in curve.points])

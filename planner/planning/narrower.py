@@ -14,7 +14,7 @@ from planner.engines import judge_launch
 from planner.load import LoadProfile
 from planner.plan import Plan
 from planner.planning.groups import ep_sizes, groups_of
-from planner.planning.solving import ProblemOfR, quick_placement
+from planner.planning.solving import STOPPED_AFTER, ProblemOfR, quick_placement, stopped_plan
 from planner.planning.worth import WORTH_IT
 from planner.solvers import Search, Workforce
 from planner.topology import Topology
@@ -73,7 +73,10 @@ def with_narrower(plan: Plan, ask: Callable[[Topology], Resolved]) -> Plan:
     """
     if plan.problem.survive is not None or plan.problem.resplittable or plan.origin.stopped:
         return plan
-    found = narrower(plan, ask)
+    try:
+        found = narrower(plan, ask)
+    except KeyboardInterrupt:
+        return stopped_plan(plan, STOPPED_AFTER)
     if found is None:
         return plan
     return replace(plan, origin=replace(plan.origin, notes=(*plan.origin.notes, str(found))))

@@ -33,6 +33,13 @@ class Curve:
     points: tuple[CurvePoint, ...]
     end: str
     floor: str
+    stopped: bool = False  # by Ctrl-C, after some points
+
+    def whole(self) -> "Curve":
+        """Itself; Ctrl-C goes through after all where it ended the curve."""
+        if self.stopped:
+            raise KeyboardInterrupt
+        return self
 
     @property
     def redundant(self) -> int:
@@ -60,12 +67,14 @@ def redundant_curve(
     """A refined plan for each R, a slot more on every GPU each time. Infeasible where not even `least` fits.
 
     `to_the_end` goes on where nothing is gained any more: one layer may still gain. `price`: what makes a
-    point of a problem, in the place of a refined plan over the load's windows.
+    point of a problem, in the place of a refined plan over the load's windows. Ctrl-C ends
+    the curve with the points that it has; `whole` is for who has no use of those.
     """
     price = price or partial(_point, search=search, held_out_load=held_out_load)
     problem = _first(problem_of, least, gpus, most_points)
     points = [price(problem)]
     end = f"more than {most_points} points are not tried"
+    stopped = False
     while len(points) < most_points:
         redundant = problem.redundant + len(points) * problem.gpus
         if search.progress:
@@ -73,12 +82,16 @@ def redundant_curve(
         if not to_the_end and levelled_off(tuple(points)):
             end = f"the last {PATIENCE} gained less than {WORTH:.1%}"
             break
-        more = _next(problem_of, problem, redundant)
-        if isinstance(more, str):
-            end = more
+        try:
+            more = _next(problem_of, problem, redundant)
+            if isinstance(more, str):
+                end = more
+                break
+            points.append(price(more))
+        except KeyboardInterrupt:
+            stopped, end = True, "Ctrl-C ended the curve"
             break
-        points.append(price(more))
-    return Curve(tuple(points), end, _kept(problem))
+    return Curve(tuple(points), end, _kept(problem), stopped)
 
 
 def _kept(problem: Problem) -> str:

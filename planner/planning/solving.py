@@ -7,20 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from planner.base import BadInput
-from planner.cost import objective_seconds_L
+from planner.base import BadInput, finishing
 from planner.engines import default_placement
 from planner.load import LoadProfile, split_notes
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan import PREVIOUS, REFILLED, Origin, Plan, judged
+from planner.plan import PREVIOUS, REFILLED, Moves, Origin, Plan, judged
 from planner.planning.plan_notes import objective_notes, rule_notes
 from planner.planning.replanning import moved, replanned
 from planner.problem import Objective, Problem, Workload, check_slots
-from planner.solvers import CurrentPlacement, Judge, Proof, Search, find_placement, fitted_windows, prove
+from planner.solvers import (
+    CurrentPlacement,
+    Judge,
+    Proof,
+    Search,
+    find_placement,
+    fitted_windows,
+    objective_score,
+    prove,
+    whole_placement,
+)
 from planner.topology import Topology
 
 ProblemOfR = Callable[[int], Problem]
+STOPPED_AFTER = "stopped by Ctrl-C when the plan was found: what comes after the search is left out"
 
 
 def problem_of_r(
@@ -58,37 +68,54 @@ def make_plan(
     _refuse_one_domain(problem, search)
     default = default_placement(origin.engine, problem)
     proof = _prove(problem, search)
-    placement, moves = proof.placement, None
-    if current is None:
-        placement = _default_drafts(problem, placement, default)
-    else:
-        placement = replanned(problem, current, placement)
-        placement = _default_drafts(problem, placement, current.placement)
-        placement, moves = moved(problem, current, placement)
+    placement, moves = _default_drafts(problem, proof.placement, default), None
+    if current is not None:
+        proof, placement, moves = _replanned(problem, proof, current)
     notes = (
         *origin.notes,
         *split_notes(problem.load, held_out_load),
         *objective_notes(problem, search),
         *rule_notes(problem, placement),
-        *((proof.stopped,) if proof.stopped else ()),
     )
     if search.progress:
         search.progress(1.0, "judging")
-    return judged(
-        problem,
-        placement,
-        proven_share_L=proof.load_share_L,
-        optimal_L=proof.optimal_L & (placement.expert_LP == proof.placement.expert_LP).all(axis=1),
-        held_out_load=held_out_load,
-        baselines=_baselines(problem, origin.engine, default, current),
-        origin=replace(origin, notes=notes, stopped=bool(proof.stopped)),
-        moves=moves,
-    )
+    with finishing() as pressed:
+        plan = judged(
+            problem,
+            placement,
+            proven_share_L=proof.load_share_L,
+            optimal_L=proof.optimal_L & (placement.expert_LP == proof.placement.expert_LP).all(axis=1),
+            held_out_load=held_out_load,
+            baselines=_baselines(problem, origin.engine, default, current),
+            origin=replace(origin, notes=notes),
+            moves=moves,
+        )
+    return stopped_plan(plan, proof.stopped or (STOPPED_AFTER if pressed else ""))
+
+
+def stopped_plan(plan: Plan, why: str) -> Plan:
+    """The plan, with a note where Ctrl-C cut something short."""
+    if not why:
+        return plan
+    return replace(plan, origin=replace(plan.origin, notes=(*plan.origin.notes, why), stopped=True))
+
+
+def _replanned(
+    problem: Problem, proof: Proof, current: CurrentPlacement
+) -> tuple[Proof, Placement, Moves | None]:
+    """The re-plan and its moves; what runs, where Ctrl-C comes."""
+    try:
+        placement = replanned(problem, current, proof.placement)
+    except KeyboardInterrupt:
+        placement = current.placement
+        proof = replace(proof, stopped="stopped by Ctrl-C before anything was found to be worth a move")
+    placement = _default_drafts(problem, placement, current.placement)
+    return proof, *moved(problem, current, placement)
 
 
 def quick_placement(problem: Problem, search: Search, engine: str | None) -> Placement:
     """The placement of the plan that `make_plan` makes, without the plan: nothing is proven or judged."""
-    placement = find_placement(problem, search).placement
+    placement = whole_placement(problem, search)
     return _default_drafts(problem, placement, default_placement(engine, problem))
 
 
@@ -152,5 +179,8 @@ def _prove(problem: Problem, search: Search) -> Proof:
     if grows.kind == "risk":
         grows = Objective("mean", robust=grows.robust)
     law = partial(grows.seconds_L, weight_W=windows.weight_W, domain_W=windows.domain_W)
-    judge = Judge(partial(objective_seconds_L, problem, windows), windows.loads, law)
-    return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
+    judge = Judge(objective_score(problem, windows), windows.loads, law)
+    try:
+        return prove(problem, proof, judge, seed=search.seed, budget_seconds=half)
+    except KeyboardInterrupt:
+        return replace(proof, stopped="stopped by Ctrl-C while proving: nothing more is proven of the plan")

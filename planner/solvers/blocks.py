@@ -1,7 +1,6 @@
 """Blocks of layers, one after the other or over processes; the answer is the same for any number and any cut.
 
-Ctrl-C stops the work: layers that are done keep their rows, the others get those of `greedy`. Where nothing
-is done yet it goes through to the caller.
+Ctrl-C stops the work: layers that are done keep their rows, the others get those of `greedy`.
 """
 
 import os
@@ -53,8 +52,6 @@ def _gathered(results: Generator[tuple[int, Solved], None, None]) -> tuple[dict[
                 if solved.stopped:
                     break
     except KeyboardInterrupt:
-        if not done:
-            raise
         pressed = True
     if not (pressed or any(solved.stopped for solved in done.values())):
         return done, ""

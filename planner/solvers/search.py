@@ -6,7 +6,7 @@ is better under the engine's own rule.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from planner.cost import affordable_windows, windows_of
 from planner.placement import Placement
 from planner.problem import Problem, Survival, island_LG, joinable
 from planner.replica import ACROSS_LAYERS
-from planner.solvers.best import best_rows, rows_where
+from planner.solvers.best import Score, best_rows, rows_where
 from planner.solvers.blocks import solve_in_blocks
 from planner.solvers.effort import search_seconds
 from planner.solvers.kernels.arrays import Solved, spread_nodes
@@ -81,9 +81,26 @@ def find_placement(problem: Problem, search: Search) -> Solved:
                 f"no rows were found that join all GPUs and survive the loss of {problem.survive}; "
                 "drop --resplittable, or take more --redundant"
             )
-    if problem.survive is None or search.method in LAYOUTS:
+    if problem.survive is None or search.method in LAYOUTS or found.stopped:
         return found
-    return replace(found, placement=_dispersed(problem, problem.survive, found.placement, search.progress))
+    survive = problem.survive
+    return _unless_stopped(found, lambda kept: _dispersed(problem, survive, kept, search.progress))
+
+
+def whole_placement(problem: Problem, search: Search) -> Placement:
+    """What `find_placement` finds, for a caller that has no use for half a search: Ctrl-C goes through."""
+    found = find_placement(problem, search)
+    if found.stopped:
+        raise KeyboardInterrupt
+    return found.placement
+
+
+def _unless_stopped(found: Solved, step: Callable[[Placement], Placement]) -> Solved:
+    """After a step that may be left out, or without it where Ctrl-C came."""
+    try:
+        return replace(found, placement=step(found.placement))
+    except KeyboardInterrupt:
+        return replace(found, stopped="stopped by Ctrl-C in the last steps of the search: the best so far")
 
 
 def _dispersed(
@@ -113,9 +130,9 @@ def _found(problem: Problem, search: Search) -> Solved:
     seconds = min(search_seconds(searched, search.method, windows), search.budget_seconds or math.inf)
     deadline = Deadline(search.budget_seconds, search.progress)
     found = solve_in_blocks(problem, solve, search.workforce, deadline, seconds=seconds)
-    if search.method != "auto" or problem.replica_rule not in ACROSS_LAYERS:
+    if search.method != "auto" or problem.replica_rule not in ACROSS_LAYERS or found.stopped:
         return found
-    return replace(found, placement=settled_rows(problem, fitted_windows(problem), found.placement))
+    return _unless_stopped(found, lambda kept: settled_rows(problem, fitted_windows(problem), kept))
 
 
 def _solve_layers(
@@ -147,19 +164,36 @@ def solve_by_objective(problem: Problem, count: int, settings: Mapping[str, Any]
     stop = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
     searched, windows = in_expectation(problem), windows_of(problem, problem.load, count)
     score = objective_score(searched, windows)
+    own = objective_score(layer_by_layer(problem), windows)
     found = auto.solve_with_bounds(searched, score=score, **settings)
-    placement = found.placement
-    few_L = sparse.few_touched_L(searched)
-    if few_L.any() and time.monotonic() < stop:
-        cold = rows_where(few_L, sparse.solve(searched), placement)
-        placement = best_rows(placement, [cold], score)
-    score = objective_score(layer_by_layer(problem), windows)
+    steps: list[Callable[[Placement], Placement]] = [
+        lambda placement: _with_cold(searched, placement, score),
+        lambda placement: _connected(problem, placement, own),
+        lambda placement: levelled(searched, windows, placement, own, lambda: time.monotonic() < stop),
+        lambda placement: settled_rows(problem, windows, placement),
+    ]
+    for step in steps if problem.replica_rule not in ACROSS_LAYERS else steps[:-1]:
+        if found.stopped or time.monotonic() >= stop:
+            break
+        found = _unless_stopped(found, step)
+    return found
+
+
+def _with_cold(problem: Problem, placement: Placement, score: Score) -> Placement:
+    """Cold experts replicated where a step touches few, and that is faster."""
+    few_L = sparse.few_touched_L(problem)
+    if not few_L.any():
+        return placement
+    return best_rows(placement, [rows_where(few_L, sparse.solve(problem), placement)], score)
+
+
+def _connected(problem: Problem, placement: Placement, score: Score) -> Placement:
+    """Joined where that is asked for; under `lp` where it is no worse.
+
+    It is as good on windows that the engine balances anyway, and better on those that nobody has seen.
+    """
     if problem.resplittable:
-        placement = joined(problem, placement)
-    elif problem.replica_rule == "lp" and joinable(problem.gpus, problem.redundant):
-        # As good on windows that the engine balances anyway, better on those that nobody has seen
-        placement = best_rows(joined(problem, placement), [placement], score)
-    placement = levelled(searched, windows, placement, score, lambda: time.monotonic() < stop)
-    if problem.replica_rule not in ACROSS_LAYERS and time.monotonic() < stop:
-        placement = settled_rows(problem, windows, placement)
-    return replace(found, placement=placement)
+        return joined(problem, placement)
+    if problem.replica_rule != "lp" or not joinable(problem.gpus, problem.redundant):
+        return placement
+    return best_rows(joined(problem, placement), [placement], score)

@@ -130,7 +130,10 @@ def _replanned(saved: SavedPlan, where: str, fitted: LoadProfile, judged: LoadPr
         "load_sha256": hashlib.sha256(fitted.tokens_WLE.tobytes()).hexdigest(),
     }
     origin = Origin(saved.value.get("engine"), asked.method, fitted.notes, provenance=provenance)
-    return make_plan(lambda _: problem, problem.redundant, search, origin, judged, current)
+    plan = make_plan(lambda _: problem, problem.redundant, search, origin, judged, current)
+    if plan.origin.stopped:  # whoever watches has no use of half a plan
+        raise KeyboardInterrupt
+    return plan
 
 
 def _verdict(plan: Plan, saved: SavedPlan, swaps: Sequence[Swap], oldest: int, terms: Terms) -> Verdict:

@@ -109,6 +109,7 @@ class FabricFacts:
     block_sizes: tuple[int, ...] = ()
     # director chassis: name -> the switches inside
     chassis: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gpu_names: tuple[str, ...] = ()  # the models that labels of the hosts name, each once
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

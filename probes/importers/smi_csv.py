@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS
 from probes.base.facts import GpuFact, Notes
+from probes.importers.smi_fields import FABRIC_STATES, FABRIC_UUID, MIB, OTHER_STATUS
 from probes.machine.nvlink_fabric import fabric_key
-
-MIB = 1 << 20
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_STATES = {"completed": 3, "in progress": 2, "not started": 1}
-_OTHER_STATUS = 999  # NVML's unknown error
 
 
 def gpus_of_csv(lines: list[str], start: int, name: str, notes: Notes) -> tuple[GpuFact, ...]:
@@ -58,9 +54,9 @@ def _gpu(index: int, row: Mapping[str, str], notes: Notes) -> GpuFact:
 
 def _fabric(row: Mapping[str, str]) -> tuple[str | None, str | None]:
     uuid, clique = row.get("fabric.clusteruuid", ""), row.get("fabric.cliqueid", "")
-    state = _STATES.get(row.get("fabric.state", "completed").lower(), 0)
-    status = 0 if row.get("fabric.status", "success").lower() == "success" else _OTHER_STATUS
-    if not _UUID.fullmatch(uuid):
+    state = FABRIC_STATES.get(row.get("fabric.state", "completed").lower(), 0)
+    status = 0 if row.get("fabric.status", "success").lower() == "success" else OTHER_STATUS
+    if not FABRIC_UUID.fullmatch(uuid):
         return fabric_key(b"", 0, state, status) if state in {1, 2} else (None, None)
     if not _is_whole(clique):
         alone = f"the NVLink fabric {uuid} is given without its clique"

@@ -12,6 +12,7 @@ from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.base.facts import GpuFact, HostFacts, NicFact, Notes, noted
 from probes.importers.amd_smi import tool_of
+from probes.importers.product_words import product_in
 from probes.importers.topo_cells import Cells, cells_of
 from probes.importers.topo_columns import Columns, columns_of
 from probes.importers.topo_line import Table
@@ -66,11 +67,14 @@ def _host(name: str, table: Table, columns: Columns, cells: Cells, paste: Paste,
         notes.unknown.append(f"{paths}; their nearest NICs are not known")
     numa = numa_nodes(table, gpus, notes)
     _note_legend(paste, nics, notes)
+    product = product_in(paste.text)
+    if product:
+        notes.warnings.append(f"the text names an {product}: taken as the model of all {gpus} GPUs")
     facts = HostFacts(
         name,
         KIND,
         "imported",
-        gpus=tuple(GpuFact(gpu, numa=numa.get(gpu)) for gpu in range(gpus)),
+        gpus=tuple(GpuFact(gpu, product, numa=numa.get(gpu)) for gpu in range(gpus)),
         nics=tuple(NicFact(nic, device=paste.devices.get(nic)) for nic in columns.nics),
         nic_paths=nic_paths,
     )

@@ -38,6 +38,7 @@ class Paste:
     cut_legend: str | None
     legend: frozenset[str] = frozenset()  # the link words that it explains
     nics_left_out: tuple[int, int] | None = None  # found and shown, where the driver says it leaves some out
+    text: str = ""
 
 
 def looks_like_topo(content: bytes) -> bool:
@@ -69,7 +70,7 @@ def read_paste(content: bytes) -> Paste:
     whole = tuple(table for table in tables if table.rows)
     told = _LEFT_OUT.search(text)
     left_out = (int(told[1]), int(told[2])) if told else None
-    return Paste(whole, devices, cut_legend, frozenset(explained), left_out)
+    return Paste(whole, devices, cut_legend, frozenset(explained), left_out, text)
 
 
 def _take(tables: list[Table], line: str, number: int, *, cut: bool) -> None:

@@ -92,7 +92,8 @@ def assemble(facts: Sequence[Facts], hints: Hints = NO_HINTS) -> Imported:
 
 def _hosts(facts: Sequence[Facts], hints: Hints, kinds: Sequence[str], notes: Notes) -> list[Host]:
     """The hosts with GPUs; others are said not to be part of the machine."""
-    merged = merge_hosts([fact for fact in facts if isinstance(fact, HostFacts)], hints.nodes, notes)
+    told = [fact for fact in facts if isinstance(fact, HostFacts)]
+    merged = merge_hosts(_with_names(told, facts, hints, notes), hints.nodes, notes)
     hosts = [host for host in merged if host.gpus]
     if not hosts:
         none = f"no source shows a GPU ({', '.join(kinds) or 'nothing'})"
@@ -101,6 +102,24 @@ def _hosts(facts: Sequence[Facts], hints: Hints, kinds: Sequence[str], notes: No
         bare = ", ".join(host.title for host in merged if not host.gpus)
         notes.unknown.append(f"{bare}: no GPUs are shown; not part of the machine")
     return hosts
+
+
+def _with_names(
+    told: Sequence[HostFacts], facts: Sequence[Facts], hints: Hints, notes: Notes
+) -> list[HostFacts]:
+    """With the model that a benchmark or a cluster's labels name, where nobody else names any."""
+    named = any(gpu.name for fact in told for gpu in fact.gpus) or hints.stated_gpu is not None
+    elsewhere = [
+        (fact.source, name)
+        for fact in facts
+        if isinstance(fact, (MeasureFacts, FabricFacts))
+        for name in fact.gpu_names
+    ]
+    if named or len({name for _, name in elsewhere}) != 1:
+        return list(told)
+    source, name = elsewhere[0]
+    notes.warnings.append(f"{source} names the GPUs {name}: taken as their model")
+    return [replace(fact, gpus=tuple(replace(gpu, name=name) for gpu in fact.gpus)) for fact in told]
 
 
 def _repeated(hosts: list[Host], nodes: int | None) -> list[Host]:

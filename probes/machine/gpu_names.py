@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from planner.base import BadInput, nearest
 from probes.machine.gpu_table import GPUS, RACK_MODELS, GpuLinks
 
-__all__ = ["GPUS", "RACK_MODELS", "GpuLinks", "key_of", "links_of_gpu", "named_gpu", "payload_bytes_per_s"]
+__all__ = [
+    "GPUS",
+    "RACK_MODELS",
+    "GpuLinks",
+    "key_of",
+    "links_of_gpu",
+    "models_begun",
+    "named_gpu",
+    "payload_bytes_per_s",
+]
 
 _BY_NAME = {name: gpu for gpu in GPUS for name in gpu.names}
 _BY_MODEL = {gpu.model.lower(): gpu for gpu in GPUS}
@@ -34,9 +43,15 @@ def links_of_gpu(name: str | None, own: Sequence[GpuLinks] = ()) -> GpuLinks | N
     key = key_of(name)
     known = _BY_NAME | {one: gpu for gpu in own for one in gpu.names}
     if key.endswith("...") and len(key) >= _LEAST_CUT:
-        begun = {gpu.model: gpu for one, gpu in known.items() if one.startswith(key.rstrip(".-"))}
-        return next(iter(begun.values())) if len(begun) == 1 else None
-    return known.get(key)
+        begun = models_begun(key)
+        return begun[0] if len(begun) == 1 else None
+    return known.get(key) or _BY_MODEL.get(key)
+
+
+def models_begun(name: str) -> list[GpuLinks]:
+    """The models of the catalogue with a name that begins so, whatever dots end it."""
+    key = key_of(name).rstrip(".-")
+    return list(dict.fromkeys(gpu for one, gpu in _BY_NAME.items() if one.startswith(key)))
 
 
 def named_gpu(hint: str, own: Sequence[GpuLinks] = ()) -> GpuLinks:

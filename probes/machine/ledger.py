@@ -5,6 +5,7 @@ from typing import Any
 
 from planner.base import Evidence, human_bandwidth
 from probes.base.facts import HostFacts
+from probes.machine.gpu_names import key_of, links_of_gpu
 
 Places = list[dict[int, int]]  # for each source: its own index -> ours
 EvidenceMap = dict[tuple[str, int, str], Evidence]  # by 'gpu', 'nic' or 'host', index, and field
@@ -57,6 +58,9 @@ class Ledger:
 def _agree(one: object, other: object, name: str) -> bool:
     if name in {"card", "guid", "device", "model", "pci_path"}:
         return True  # written differently by every tool
+    if name == "name" and isinstance(one, str) and isinstance(other, str):
+        models = links_of_gpu(one), links_of_gpu(other)
+        return key_of(one) == key_of(other) or (models[0] is not None and models[0] is models[1])
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= 0.02 * max(one, other)
     return one == other

@@ -13,7 +13,7 @@ from planner.planning.paying.online import Piece, once, play
 from planner.planning.paying.rearranging import Rearrangement
 from planner.planning.paying.series import Series
 from planner.problem import Problem
-from planner.solvers import Search, find_placement
+from planner.solvers import Search, whole_placement
 
 ProblemOfR = Callable[[int], Problem]
 
@@ -128,7 +128,7 @@ def perfect(question: Question) -> Alternative:
 
 def _planned(name: str, question: Question, redundant: int) -> Alternative:
     batch = question.batch(redundant)
-    return _fixed(name, batch, find_placement(batch.problem, question.search).placement, question.series)
+    return _fixed(name, batch, whole_placement(batch.problem, question.search), question.series)
 
 
 def _fixed(name: str, batch: Batch, placement: Placement, series: Series) -> Alternative:

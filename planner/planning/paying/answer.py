@@ -103,7 +103,8 @@ def _redundant(request: PlanRequest, resolved: ResolvedRequest, search: Search) 
         return request.redundant
     least, gpus = resolved.least_redundant, resolved.topology.gpu_count
     try:
-        found = redundant_curve(resolved.problem_of, least, gpus, search, resolved.held_out_load).redundant
+        curve = redundant_curve(resolved.problem_of, least, gpus, search, resolved.held_out_load)
+        found = curve.whole().redundant
     except Infeasible:  # the planned batch does not fit: with fewer requests it may
         found = least
     if found > least:

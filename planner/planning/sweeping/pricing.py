@@ -72,7 +72,7 @@ def _redundant(asked: ResolvedRequest, point: Point, group: Placed) -> int:
     curve = redundant_curve(
         asked.problem_of, asked.least_redundant, gpus, SEARCH, most_points=most, price=price
     )
-    return curve.redundant
+    return curve.whole().redundant
 
 
 def _figures(problem: Problem, point: Point, group: Placed, held_out: LoadProfile | None) -> Figures:

@@ -51,8 +51,9 @@ def verdict(run: Run) -> str:
             wrong += (
                 [] if told and program.code > 0 else [f"program {number}: exit {program.code}: {program.err}"]
             )
-        if program.seconds > run.seconds + LATE_SECONDS:
-            wrong.append(f"program {number} ended after {program.seconds:.0f} s")
+        late = run.begun + program.seconds - (program.begun or run.begun) - run.seconds
+        if late > LATE_SECONDS:
+            wrong.append(f"program {number} ended {late:.0f} s after its limit")
     if hurt is not None:
         run.programs[hurt].process.kill()  # a stopped one of a launcher's is the launcher's to end
         run.programs[hurt].finish(10)

@@ -4,6 +4,7 @@ It speaks and ends as moeplan's own commands do. Where a launcher has started it
 """
 
 import os
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from probes.ranks.early import taking_part
 from probes.ranks.launch import is_launched
 from probes.ranks.run import run_over_ranks
 from tests.probes.faults import task
+
+BEGUN = "begun"
 
 
 @click.group(cls=Commands)
@@ -41,6 +44,7 @@ def run(way: str, fault_text: str, ranks: int, seconds: float) -> None:
             (folder / "job").write_text(f"{fault}\n{ranks}\n{seconds}")
 
         job = task.task(fault, ranks, seconds)
+        click.echo(f"{BEGUN} {time.monotonic()}", err=True)  # from here on the limit counts
         rank, texts = run_over_ranks(job, "faults", save, task.__name__, cluster)
     if rank == 0:
         click.echo(f"found {len(texts)}")

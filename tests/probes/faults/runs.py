@@ -5,6 +5,7 @@ Every process of a run carries a mark of its own in its environment. Nothing wit
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.places import ROOT
+from tests.probes.faults.drive import BEGUN
 from tests.probes.faults.task import Fault
 
 MARK = "MOEPLAN_FAULTS_MARK"
@@ -37,6 +39,12 @@ class Program:
         """Take what it says until it has ended; it is left as it is where that lasts too long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.out, self.err = self.process.communicate(timeout=seconds)
+
+    @property
+    def begun(self) -> float | None:
+        """When its limit began to count, by the clock that all processes share; None where it never did."""
+        said = re.search(rf"^{BEGUN} ([\d.]+)$", self.err, re.MULTILINE)
+        return float(said[1]) if said else None
 
     @property
     def code(self) -> int:
