@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from planner.model import find_model
-from planner.planning import solve
 from planner.plan import write_plan
+from planner.planning import solve
 from planner.watching import Asked, Running, Watch
 from probes.watching.place import Place
 from probes.watching.sources.vllm import source
@@ -58,7 +58,7 @@ def _write(folder: Path, model: object) -> None:
     shares = draw.dirichlet(np.full(256, 2.0), 58)
     for number in range(WINDOWS):
         counts = np.minimum(draw.multinomial(ASSIGNMENTS, shares), ASSIGNMENTS // 8)
-        np.savez_compressed(
+        np.savez(
             folder / "load_windows" / f"window-moe-{number:020d}-000000.npz",
             counts=counts.astype(np.int64),
             layer_ids=np.arange(3, 61),

