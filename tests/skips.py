@@ -58,6 +58,7 @@ GROUPS = (
     Group("files that the superuser may read", r"the superuser may read", "make test as another user", 1),
     Group("PyTorch", r"torch is not installed", "make test, which installs it", 0),
     Group("namespaces", r"namespace|no emulated cluster", "make test where unshare -n is allowed", 0),
+    Group("a browser", r"Chromium is not installed", "apt-get install chromium, then make test", 0),
     Group("a C compiler", r"compiler", "install gcc or clang, then make test", 0),
     Group("a fake NVML", r"an NVML of its own|a Linux library", "make test on Linux without GPUs", None),
 )
