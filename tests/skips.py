@@ -26,7 +26,7 @@ class Group:
 
 RECORDINGS = r"beside (this|the) checkout|third-party data and not here|shared/data"
 GROUPS = (
-    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 175),
+    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 177),
     Group(
         "TensorRT-LLM's own options",
         r"MOEPLAN_TRTLLM_SOURCE names no source tree",
