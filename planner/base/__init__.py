@@ -19,6 +19,7 @@ from planner.base.keys import check_keys
 from planner.base.names import find_named, modules_with, nearest
 from planner.base.shipped import data_file, topologies_folder, topology_names
 from planner.base.shown import ACTS, flat, harmless, one_line, shown
+from planner.base.swap import unfinished, write_folder
 from planner.base.units import (
     human_bandwidth,
     human_bytes,
@@ -73,7 +74,9 @@ __all__ = [
     "sum_rates",
     "topologies_folder",
     "topology_names",
+    "unfinished",
     "weakest",
     "write_atomic",
+    "write_folder",
     "write_json",
 ]

@@ -90,7 +90,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
         raise BadInput(f"{path}: cannot be written ({_reason(error)}); nothing was changed") from error
     finally:
         if temporary is not None:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # it has become the file, or nobody can remove it
                 os.unlink(temporary)
     return path
 
