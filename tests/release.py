@@ -1,8 +1,8 @@
 """The release as strangers get it: `python -m tests.release [PYTHON ...]`, by `make release`.
 
-An sdist is built, a wheel from the sdist alone, and both are checked in empty environments outside the checkout:
-one for each Python from 3.10 to 3.14 that this machine has (or that is named), with the pinned and hashed
-dependencies of `requirements.lock`. Every Python must decide the same placement.
+An sdist is built, a wheel from the sdist alone, and both are checked in empty environments outside the
+checkout: one for each Python from 3.10 to 3.14 that this machine has (or that is named), with the pinned and
+hashed dependencies of `requirements.lock`. Every Python must decide the same placement.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ def run(*argv: str | Path, cwd: Path) -> str:
 
 
 def pythons() -> list[str]:
-    """Interpreters that start, one for each name; those of pyenv too, whose own command may be for another."""
+    """Interpreters that start, one for each name; also pyenv's, whose own command may be for another."""
     found = []
     for name in NAMES:
         beside = sorted((Path.home() / ".pyenv/versions").glob(f"{name.removeprefix('python')}.*/bin/{name}"))
@@ -93,6 +93,10 @@ def tried(python: str, wheel: Path, folder: Path) -> str:
     return hashlib.sha256(json.dumps(placement).encode()).hexdigest()
 
 
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
 def main(names: Sequence[str]) -> int:
     asked = list(names) or pythons()
     with tempfile.TemporaryDirectory(prefix="moeplan-release-") as text:
@@ -104,9 +108,9 @@ def main(names: Sequence[str]) -> int:
         with ThreadPoolExecutor(2) as pool:
             plans = list(pool.map(tried, asked, [wheel] * len(asked), places))
     for python, plan in zip(asked, plans, strict=True):
-        print(f"{python}: ok, placement {plan[:12]}")
+        tell(f"{python}: ok, placement {plan[:12]}")
     if len(set(plans)) != 1:
-        print("the placements differ: same input and seed must give the same one on every Python")
+        tell("the placements differ: same input and seed must give the same one on every Python")
         return 1
     return 0
 
