@@ -16,6 +16,9 @@ _FAR_END = re.compile(
     r"\s{1,16}Link (\d{1,2}): Remote Device ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])"
     r": Link (\d{1,3})\s*"
 )
+_OTHER = re.compile(  # of `nvlink -c` and `-e`: what links can do, and their counters
+    r"\s{0,16}Link \d{1,2}(?:, \w|: (?!Remote)[A-Z][\w ()/-]{2,60}: ?\S)"
+)
 _ANY_LINK = re.compile(r"\s{0,16}Link (\d{1,2}):")
 _DAMAGED = re.compile(r"\s{0,16}(?:GPU \d{1,3}:|Link \d{1,2}\b)")
 _ALL_INACTIVE = "all links are inActive"
@@ -94,6 +97,8 @@ def _scan(lines: list[str], name: str, notes: Notes) -> dict[int, _Seen]:
             if current.fact != fact or index >= LARGEST_NODE_GPUS:
                 other = f"GPU {index} is here with another name or UUID than before"
                 raise BadInput(f"{name}: line {number}: {other}; give each host a file of its own")
+        elif _OTHER.match(line):
+            continue
         elif link := _ANY_LINK.match(line):
             if link[1] in below or not (current and current.take(line)):
                 twice = (

@@ -68,6 +68,12 @@ class TestNvlinkStatus:
         host = read(listed(0) + links(18) + listed(1) + links(18))
         assert [(gpu.nvlinks, gpu.nvlink_bytes_per_s) for gpu in host.gpus] == [(18, 26.562e9)] * 2
 
+    def test_capabilities_and_counters_are_passed_over(self) -> None:
+        """`nvlink -c` and `-e` list the same links again with other words."""
+        more = "\t Link 0, P2P is supported: true\n\t Link 0: Replay Errors: 0\n\t Link 0: CRC Errors: 0\n"
+        host = read(listed(0) + links(18) + listed(0) + more)
+        assert (host.gpus[0].nvlinks, host.unknown) == (18, ())
+
     def test_inactive_links_are_a_fault(self) -> None:
         """Seventeen of eighteen."""
         gpu = read(listed(0) + links(17, 1)).gpus[0]
