@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.base.errors import BadInput
 from planner.base.json_text import dump_json, parse_json
+from planner.base.shown import flattened
 from planner.base.yaml_text import parse_yaml
 
 LARGEST_FILE_BYTES = 1 << 30
@@ -64,7 +65,8 @@ def not_text(path: str | Path, content: bytes) -> BadInput:
 
 
 def write_json(path: str | Path, value: Any) -> Path:
-    return write_atomic(path, dump_json(value))
+    """As JSON whose texts are lines without control characters, whatever went into them."""
+    return write_atomic(path, dump_json(flattened(value)))
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
@@ -88,7 +90,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
         raise BadInput(f"{path}: cannot be written ({_reason(error)}); nothing was changed") from error
     finally:
         if temporary is not None:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # it has become the file, or nobody can remove it
                 os.unlink(temporary)
     return path
 

@@ -18,6 +18,15 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 _TIME = re.compile(_NUMBER + f"({'|'.join(_SECONDS)})" + r"\s*")
 
 
+def is_whole(text: str) -> bool:
+    r"""Whether the text is a whole number in ASCII digits: other scripts have digits that Python counts too.
+
+    >>> is_whole("12"), is_whole("1_2"), is_whole("\u0661")
+    (True, False, False)
+    """
+    return text.isascii() and text.isdecimal()
+
+
 def _parse(text: object, units: dict[str, float], example: str) -> float:
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     value = float(match[1]) * _PREFIX[match[2] or ""] * units.get(match[3], math.nan) if match else math.nan

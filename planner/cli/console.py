@@ -3,15 +3,16 @@
 The only module that prints.
 """
 
-import errno
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.base import BadInput, Stopped
+from planner.base import BadInput, Stopped, harmless
+from planner.cli.streams import of_the_system, ready_streams
 
 if TYPE_CHECKING:
     from planner.solvers import Progress
@@ -30,7 +31,8 @@ class Refused(click.ClickException):
         return " ".join(self.message.split())
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"moeplan: {self.format_message()}", file=file, err=file is None)
+        del file
+        tell(f"moeplan: {self.format_message()}", err=True)
 
 
 class No(Refused):
@@ -55,6 +57,10 @@ class Commands(click.Group):
     A bug of ours keeps its traceback.
     """
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        ready_streams()
+        return super().main(*args, **kwargs)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["moeplan.arguments"] = list(args)
         return super().parse_args(ctx, args)
@@ -66,14 +72,21 @@ class Commands(click.Group):
             from planner.cli.mistaken import explained
 
             raise Refused(explained(str(fault), ctx.meta.get("moeplan.arguments", ()))) from fault
+        except MemoryError as fault:
+            raise Refused(
+                "there is not enough memory; take a smaller question, or another machine"
+            ) from fault
         except OSError as fault:
-            if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise Refused(f"the output cannot be written ({fault.strerror})") from fault
+            raise Refused(of_the_system(fault)) from fault
         except Stopped as stop:
             raise Interrupted(str(stop), stop.number) from stop
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted; no file was written or changed") from stop
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """A line or more, as every word of ours is printed: what a file or a server says cannot act."""
+    click.echo(harmless(text), err=err)
 
 
 def say(text: Any, value: Any, as_json: bool) -> None:
@@ -81,14 +94,14 @@ def say(text: Any, value: Any, as_json: bool) -> None:
     if as_json:
         from planner.base import dump_json
 
-        click.echo(dump_json(value), nl=False)
-        return
-    from rich.console import Console
+        click.echo(dump_json(value).replace("\x7f", "\\u007f"), nl=False)
+    elif isinstance(text, str):
+        tell(text)
+    else:
+        from planner.cli.tables import Tables
 
-    looks: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": isinstance(text, str)}
-    if plain():
-        looks |= {"color_system": None, "force_terminal": False}
-    Console(width=width(), **looks).print(text)
+        looks: dict[str, Any] = {"color_system": None, "force_terminal": False} if plain() else {}
+        Tables(width=width(), highlight=False, markup=False, **looks).print(text)
 
 
 def plain() -> bool:
@@ -108,7 +121,6 @@ def width() -> int:
     In a pipe or a file nothing is folded: a row is a line, and tools find whole names.
     """
     import shutil
-    import sys
 
     unfolded = UNFOLDED if not sys.stdout.isatty() else 80
     return shutil.get_terminal_size((unfolded, 40)).columns
@@ -119,8 +131,6 @@ def progress_bar(title: str) -> "Iterator[Progress | None]":
     """Which step the work is in, on stderr: a bar where a person watches, nothing where a file or pipe does;
     with `moeplan --progress lines` a line a step, whoever watches.
     """
-    import sys
-
     context = click.get_current_context(silent=True)
     asked = context.meta.get(PROGRESS, "auto") if context else "auto"
     if asked == "none" or (asked == "auto" and not sys.stderr.isatty()):
@@ -134,16 +144,18 @@ def progress_bar(title: str) -> "Iterator[Progress | None]":
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(title, total=1.0)
-            yield lambda share, text: bar.update(task, completed=share, description=f"{title}: {text}")
+            yield lambda share, text: bar.update(
+                task, completed=share, description=harmless(f"{title}: {text}")
+            )
 
 
 def _lines(title: str) -> "Progress":
     """A line where the text is another than the last one's."""
     told = [""]
 
-    def tell(share: float, text: str) -> None:
+    def each(share: float, text: str) -> None:
         if text != told[0]:
             told[0] = text
-            click.echo(f"{title}: {text} ({share:.0%})", err=True)
+            tell(f"{title}: {text} ({share:.0%})", err=True)
 
-    return tell
+    return each

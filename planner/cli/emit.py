@@ -63,6 +63,9 @@ launch_options = options(
     type=FILE,
     help="Folder for the files; made where it is absent.",
 )
+@option(
+    "--force", is_flag=True, help="Overwrite files in the folder that are not ours, or were edited since."
+)
 @option("--model-path", help="What the engine is given as its model. [default: the plan's model name]")
 @launch_options
 @json_option
@@ -74,29 +77,32 @@ def emit(plan_files: tuple[Path, ...], folder: Path, as_json: bool, **flags: Any
     Example: moeplan emit plan.json --engine sglang -o out
     A pair:  moeplan emit prefill.json decode.json --engine sglang -o out
     """  # noqa: D301 - click wants the backspace itself: it keeps the lines apart
-    from planner.maps import emit_pair, emit_plan, write_router
+    from planner.maps import emit_pair, emit_plan, write_emission, write_pair
 
     chosen = {"version": flags["engine_version"], "draft": not flags["no_draft"]}
     chosen |= {name: flags[name] for name in ("model_path", "flags_only", "plugin", "trust", "replay")}
     if len(plan_files) == 1:
         emission = emit_plan(plan_files[0], flags["engine"], role=flags["role"], **chosen)
-        value = _written(emission, plan_files[0], folder, flags)
+        emission = _with_launcher(emission, plan_files[0], flags, flags["role"], flags["hosts"])
+        written = write_emission(emission, plan_files[0], folder, force=flags["force"])
+        value = _value(emission, written)
         say(noted(value["notes"], *value["files"]), value, as_json)
         return
     if len(plan_files) > 2 or flags["role"] != "mixed":
         raise click.UsageError("give one plan, or the two plans of a pair without --role")
     pair = emit_pair(plan_files, flags["engine"], **chosen)
     hosts = _hosts_of_halves(pair.plans, flags["hosts"])
-    halves = {
-        role: _written(
-            emission, pair.plans[role], folder / role, {**flags, "role": role, "hosts": hosts[role]}
-        )
+    emissions = {
+        role: _with_launcher(emission, pair.plans[role], flags, role, hosts[role])
         for role, emission in pair.emissions.items()
     }
-    router = str(write_router(pair, folder))
-    notes = [f"{role}: {note}" for role, half in halves.items() for note in half["notes"]]
-    files = [path for half in halves.values() for path in half["files"]]
-    say(noted(notes, *files, router), {**halves, "router": router}, as_json)
+    halves = {role: (emission, pair.plans[role]) for role, emission in emissions.items()}
+    written = write_pair(halves, pair.router, folder, force=flags["force"])
+    own = {role: [path for path in written if path.is_relative_to(folder / role)] for role in halves}
+    values = {role: _value(emissions[role], own[role]) for role in halves}
+    router = str(next(path for path in written if path.name == "router.sh"))
+    notes = [f"{role}: {note}" for role, half in values.items() for note in half["notes"]]
+    say(noted(notes, *map(str, written)), {**values, "router": router}, as_json)
 
 
 def _hosts_of_halves(plans: "Mapping[str, Path]", given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -108,24 +114,13 @@ def _hosts_of_halves(plans: "Mapping[str, Path]", given: tuple[str, ...]) -> dic
     return dict(zip(("prefill", "decode"), hosts_of_pair(topologies, given), strict=True))
 
 
-def _written(emission: "Emission", plan_file: Path, folder: Path, flags: dict[str, Any]) -> dict[str, Any]:
-    """What was written of one emission with its launcher's files."""
-    from planner.maps import write_emission
-
-    launch = {name: flags[name] for name in ("launcher", "hosts", "image", "role")}
-    emission = _with_launcher(emission, plan_file, flags["engine"], **launch)
-    written = [str(path) for path in write_emission(emission, plan_file, folder)]
-    return {"files": written, "notes": list(emission.notes), "launch": emission.launch}
+def _value(emission: "Emission", written: "list[Path]") -> dict[str, Any]:
+    """What was written of one emission."""
+    return {"files": list(map(str, written)), "notes": list(emission.notes), "launch": emission.launch}
 
 
 def _with_launcher(
-    emission: "Emission",
-    plan_file: Path,
-    engine: str,
-    launcher: str | None,
-    hosts: tuple[str, ...],
-    image: str | None,
-    role: str,
+    emission: "Emission", plan_file: Path, flags: dict[str, Any], role: str, hosts: tuple[str, ...]
 ) -> "Emission":
     """The emission with a launcher's files.
 
@@ -134,8 +129,9 @@ def _with_launcher(
     from planner.launch import job_for, launched
     from planner.plan import read_plan
 
+    launcher = flags["launcher"]
     if launcher is None and not emission.commands:
         return emission
     problem, _, _ = read_plan(plan_file)
-    job = job_for(emission, problem, engine, hosts, image, role)
+    job = job_for(emission, problem, flags["engine"], hosts, flags["image"], role)
     return launched(emission, job, launcher or "shell")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.base import BadInput
+from planner.base import BadInput, is_whole
 from planner.cli.completion import COMPLETED
 
 Decorator = Callable[[Any], Any]
@@ -38,7 +38,7 @@ def count_or(word: str, text: str, flag: str) -> int | None:
     """The whole number that a flag was given, or None for `word`."""
     if text == word:
         return None
-    if not text.isdecimal():
+    if not is_whole(text):
         raise BadInput(f"{flag} {text!r}: give a whole number, or {word}")
     return int(text)
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
-from planner.cli.console import progress_bar, say
+from planner.cli.console import progress_bar, say, tell
 from planner.cli.options import FILE, device_option, json_option, option, options
 
 HINTS = ("gpu", "gpu_model", "nic", "nic_of", "nodes", "oversubscription", "nvlink_domain_nodes", "cpu_rates")
@@ -144,7 +144,7 @@ def probe(
         merge_them = "the probe files are written: merge them with moeplan probe --merge"
         raise BadInput(f"-o {output}: one of several hosts is no machine yet; {merge_them}")
     if written and not as_json:
-        click.echo("\n".join(f"wrote {path}" for path in written))
+        tell("\n".join(f"wrote {path}" for path in written))
 
 
 def _probe_emulated(
@@ -188,4 +188,4 @@ def _report(found: Any, output: Path | None, as_json: bool) -> None:
         write_json(output, found.topology.to_dict())
     say(found_report(found), found.to_dict(), as_json)
     if output and not as_json:
-        click.echo(f"wrote {output}")
+        tell(f"wrote {output}")

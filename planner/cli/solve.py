@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from planner.cli.console import Interrupted, progress_bar, say
+from planner.cli.console import Interrupted, progress_bar, say, tell
 from planner.cli.effort import effort_options, worker_options
 from planner.cli.options import (
     FILE,
@@ -157,7 +157,7 @@ def solve(
         asked = Asked(output, str(request.model), str(request.topology) if request.topology else None)
         say(plan_report(plan, asked, details=details), plan_to_dict(plan), as_json)
         if output and not as_json:
-            click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
+            tell("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if plan.origin.stopped:
         where = f"{output} holds" if output else "this is"
         raise Interrupted(f"interrupted; {where} the best plan found so far")

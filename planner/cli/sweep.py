@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.base import BadInput
-from planner.cli.console import No, Refused, progress_bar, say
+from planner.base import BadInput, is_whole
+from planner.cli.console import No, Refused, progress_bar, say, tell
 from planner.cli.options import (
     FILE,
     calibration_option,
@@ -99,9 +99,9 @@ def sweep(output: Path | None, as_json: bool, tpot: str | None, **flags: Any) ->
         write_plan(plan, output)
     say(sweep_report(found), sweep_value(found), as_json)
     if output and plan and not as_json:
-        click.echo("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
+        tell("\n".join(f"wrote {path}" for path in plan_files(plan, output)))
     if output and not plan and found.answers and not as_json:
-        click.echo("wrote no plan: no row that can be run has experts to place")
+        tell("wrote no plan: no row that can be run has experts to place")
     for phase in found.phases:
         if not found.fits(phase):
             raise Refused(f"no layout fits in {phase}")
@@ -153,7 +153,7 @@ def _several(text: str, flag: str, read: Callable[[str, str], Choice]) -> tuple[
 
 def _whole(least: int) -> Callable[[str, str], int]:
     def read(text: str, flag: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not is_whole(text) or int(text) < least:
             raise BadInput(
                 f"{flag} {text!r}: give whole numbers of at least {least}, with commas between them"
             )
@@ -171,7 +171,7 @@ def _kind(text: str, flag: str) -> str:
 def _redundant(text: str, flag: str) -> int | str:
     if text in ("fewest", "auto"):
         return text
-    if not text.isdecimal():
+    if not is_whole(text):
         raise BadInput(f"{flag} {text!r}: give whole numbers, fewest or auto, with commas between them")
     return int(text)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
-from planner.cli.console import No, say
+from planner.cli.console import No, say, tell
 from planner.cli.options import (
     FILE,
     count_or,
@@ -178,4 +178,4 @@ def _calibrate(contenders: Any, settings: Any, cluster: Any, output: Path, *, as
     write_calibration(outcome.calibration, output)
     say(calibration_report(outcome), outcome.to_dict(calibration_to_dict(outcome.calibration)), as_json)
     if not as_json:
-        click.echo(f"wrote {output}")
+        tell(f"wrote {output}")

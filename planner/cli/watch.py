@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
+from planner.cli.console import tell
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
@@ -161,11 +162,11 @@ def _rounds(watched: Any, publish: Callable[[str], None], *, once: bool, every: 
         found = watched.round()
         metrics.add(found)
         lines = [json.dumps(round_to_dict(found, number))] if as_json else round_lines(found, number)
-        click.echo("\n".join(lines))
+        tell("\n".join(lines))
         try:
             publish(metrics.text())
         except BadInput as fault:
-            click.echo(f"note: {fault}", err=True)
+            tell(f"note: {fault}", err=True)
         if once:
             if found.faults:
                 raise click.exceptions.Exit(1)

@@ -41,7 +41,8 @@ def read_map(value: Any) -> MapFile | None:
     elif len(layer_ids) != len(rows):
         problems.append(f"layer_ids names {len(layer_ids)} layers, and there are {len(rows)} rows")
     else:
-        return MapFile(TITLE, tuple(zip(layer_ids, rows, strict=True)), "absolute", problems=tuple(problems))
+        named = tuple(zip(layer_ids, rows, strict=True))
+        return MapFile(TITLE, named, "absolute", no_lookup=True, problems=tuple(problems))
     return MapFile(TITLE, (), "absolute", problems=tuple(problems))
 
 

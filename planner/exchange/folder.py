@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, dump_json, read_bytes, read_json, write_atomic
+from planner.base import BadInput, dump_json, read_bytes, read_json, write_folder
 from planner.exchange.commands import MATRIX, NCCL, SCRIPT, UCC, command, script
 from planner.exchange.formats import Whole as Matrix
 from planner.exchange.formats import most_bytes, pattern_text, rows_text, whole_GG
@@ -86,7 +86,7 @@ class Traffic:
 def write_traffic(
     problem: Problem, plan_file: Path, exchanges: Sequence[LayerExchange], folder: Path
 ) -> list[Path]:
-    """The matrices, a script that runs them and the manifest, written last. Same plan, same bytes."""
+    """The matrices, a script that runs them and the manifest: all or nothing. Same plan, same bytes."""
     texts: dict[str, str] = {}
     written = []
     for one in exchanges:
@@ -97,12 +97,11 @@ def write_traffic(
     manifest = _manifest(problem, plan_file, written)
     texts[SCRIPT] = script(manifest["launcher"], {one.folder: one.commands for one in written})
     texts[MANIFEST] = dump_json(manifest)
-    try:
-        for name in texts:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be made a folder ({error.strerror})") from error
-    return [write_atomic(folder / name, text) for name, text in texts.items()]
+    if (folder / MANIFEST).is_file():
+        TRAFFIC.check(
+            read_json(folder / MANIFEST), str(folder / MANIFEST)
+        )  # somebody else's is not ours to write
+    return write_folder(folder, texts)
 
 
 def _as_written(one: LayerExchange, sent_GG: Matrix, files: Mapping[str, str]) -> Written:

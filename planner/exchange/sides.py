@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.base import BadInput
+from planner.base import BadInput, is_whole
 from planner.cost import Exchange, cost, exchanges_L
 from planner.placement import Placement
 from planner.problem import Problem
@@ -52,7 +52,7 @@ def chosen_rows(problem: Problem, placement: Placement, layers: str) -> list[int
         return [int(np.argmax(cost(problem, placement).max_over_mean_L.round(12)))]
     asked = [word.strip() for word in layers.split(",")]
     for word in asked:
-        if not word.isdecimal() or int(word) not in ids:
+        if not is_whole(word) or int(word) not in ids:
             raise BadInput(
                 f"--layers {layers!r}: {word!r} is no layer of the plan; give {BUSIEST}, {ALL}, or ids "
                 f"like {ids[0]} of its layers {ids[0]} to {ids[-1]}"

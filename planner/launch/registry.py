@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from planner.base import BadInput, find_named, modules_with
+from planner.base import BadInput, find_named, flat, modules_with
 from planner.engines import Emission, find_engine
 from planner.launch.job import MIXED, Job, Launcher
 from planner.launch.validating import validates
@@ -47,7 +47,7 @@ def job_for(
     found, topology = find_engine(engine), problem.topology
     if not emission.commands:
         raise BadInput(f"{found.TITLE} has no command that moeplan writes; there is nothing to launch")
-    title = f"{found.TITLE} {found.VERSION}, {problem.model.name} on {problem.gpus} GPUs"
+    title = flat(f"{found.TITLE} {found.VERSION}, {problem.model.name} on {problem.gpus} GPUs")
     transport = found.transport(problem.workload.phase, topology, problem.model)
     names = hosts_of(topology, hosts)
     return Job(

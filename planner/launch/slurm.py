@@ -61,7 +61,7 @@ def _head(job: Job, name: str) -> list[str]:
     alike = len(set(counts)) == 1 and not _some_left_out(job)
     return [
         "#!/usr/bin/env bash",
-        f"# {' '.join(job.title.split())}. Written by moeplan; submit it from this folder.",
+        f"# {job.title}. Written by moeplan; submit it from this folder.",
         f"#SBATCH --job-name={'-'.join(filter(None, ('moeplan', name, job.label)))}",
         f"#SBATCH --nodes={job.nodes}",
         *([f"#SBATCH --nodelist={','.join(job.hosts)}"] if job.hosts else []),

@@ -23,7 +23,7 @@ def validates(job: Job) -> bool:
 
 def validate_text(job: Job) -> str:
     """The script; arguments given to it are added to `moeplan validate`."""
-    title = f"moeplan validate of {' '.join(job.title.split())}"
+    title = f"moeplan validate of {job.title}"
     lines = [
         "#!/usr/bin/env bash",
         f"# {title}. Written by moeplan; arguments given to this script are added to the command.",

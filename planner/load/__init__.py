@@ -2,6 +2,7 @@
 
 from planner.load.capacity.drops import capacity_report, parse_share
 from planner.load.cooccurrence import drawn_trace
+from planner.load.dense import check_dense
 from planner.load.dumps.opened import TORCH_SUFFIXES
 from planner.load.dumps.slots import SlotMap, slot_map
 from planner.load.dumps.tensors import read_torch
@@ -26,6 +27,7 @@ __all__ = [
     "Trace",
     "Window",
     "capacity_report",
+    "check_dense",
     "drawn_trace",
     "hot_shares",
     "load_of_counts",

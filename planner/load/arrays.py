@@ -32,11 +32,11 @@ def read_array_recording(path: Path, model: ModelSpec) -> Recording:
         is_trace=counts is None,
         layer_ids=whole_numbers(_named(arrays, LAYER_NAMES), where, "layer_ids"),
         sequence_lengths=whole_numbers(_named(arrays, LENGTHS_NAMES), where, "seq_lens"),
-        phase=" ".join(_words(arrays, "phase")) or "unknown",
-        source=" ".join(_words(arrays, "source")),
-        model=" ".join(_words(arrays, "model")),
+        phase=" ".join(_words(arrays, "phase", where)) or "unknown",
+        source=" ".join(_words(arrays, "source", where)),
+        model=" ".join(_words(arrays, "model", where)),
         together_LEE=_named(arrays, TOGETHER_NAMES) if counts is not None else None,
-        notes=notes_of(where, _words(arrays, "notes"), both=both),
+        notes=notes_of(where, _words(arrays, "notes", where), both=both),
     )
 
 
@@ -57,9 +57,16 @@ def _lone(arrays: Arrays, path: str, model: ModelSpec) -> tuple[Array | None, Ar
     )
 
 
-def _words(arrays: Arrays, name: str) -> tuple[str, ...]:
+def _words(arrays: Arrays, name: str, where: str) -> tuple[str, ...]:
     """The texts of an array of texts; what is no text says nothing about the figures."""
-    return tuple(arrays[name].ravel().tolist()) if name in arrays and arrays[name].dtype.kind == "U" else ()
+    if name not in arrays or arrays[name].dtype.kind != "U":
+        return ()
+    try:
+        words = arrays[name].ravel().tolist()
+        "".join(words).encode()
+    except (ValueError, SystemError) as error:  # code points that are none, or halves of one
+        raise BadInput(f"{where}: '{name}' is not readable text") from error
+    return tuple(words)
 
 
 def _named(arrays: Arrays, names: tuple[str, ...]) -> Array | None:

@@ -32,7 +32,7 @@ def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) ->
     if not heard_L.any():
         raise BadInput(f"{source}: every count is zero; record while the model serves requests")
     ids_L = np.array(layer_ids)
-    notes = [f"layer {layer}: no assignments; treated as evenly loaded" for layer in ids_L[~heard_L]]
+    notes = _silent_notes(source, ids_L[~heard_L].tolist(), len(ids_L))
     totals_WL = totals_WL[:, heard_L]
     median_W1 = np.median(totals_WL, axis=1, keepdims=True)
     off_WL = np.abs(totals_WL - median_W1) / np.maximum(median_W1, 1)
@@ -44,6 +44,17 @@ def check_totals(source: str, tokens_WLE: Counts, layer_ids: tuple[int, ...]) ->
             "so suspect padding, warm-up or partial ranks"
         )
     return notes
+
+
+def _silent_notes(source: str, silent: list[int], layers: int) -> list[str]:
+    """One sentence, however many they are; a warning where they are most."""
+    if not silent:
+        return []
+    if 2 * len(silent) > layers:
+        named = f"{len(silent)} of {layers} layers have no assignments ({named_spans('layer', silent)})"
+        likely = "a part of the dump is missing, or it was read along other axes"
+        return [f"WARNING: {source}: {named}: {likely}; treated as evenly loaded, no plan is of use there"]
+    return [f"{named_spans('layer', silent)}: no assignments; treated as evenly loaded"]
 
 
 def check_shares(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.base import BadInput, read_bytes
+from planner.base import BadInput, flat, read_bytes
 from planner.load.arrays import read_array_recording
 from planner.load.csv_tables import read_csv_recording
 from planner.load.doubts import check_shares, check_totals, odd_totals, suspect_windows
@@ -52,14 +52,14 @@ def read_load(
     return LoadProfile(
         tokens_WLE,
         model.placed_layer_ids,
-        source=", ".join(part.recording.source or part.path for part in parts),
-        window_unit=agreed([part.window_unit for part in parts], "window"),
-        window_names=names_of(parts),
-        domains=domains_of(files, parts),
+        source=flat(", ".join(part.recording.source or part.path for part in parts)),
+        window_unit=flat(agreed([part.window_unit for part in parts], "window")),
+        window_names=tuple(map(flat, names_of(parts))),
+        domains=tuple(map(flat, domains_of(files, parts))),
         phase=agreed([part.recording.phase for part in parts], "unknown"),
         trace=join_traces([part.trace for part in parts], parts[0].layer_ids, model),
         unmeasured_layer_ids=filled,
-        notes=(*twins, *said, *doubts, *filled_notes),
+        notes=tuple(map(flat, (*twins, *said, *doubts, *filled_notes))),
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from planner.base import BadInput, read_text, write_atomic
+from planner.base import BadInput
 from planner.engines import (
     Emission,
     check_known,
@@ -17,10 +17,9 @@ from planner.engines import (
     stand_ins,
 )
 from planner.load import LoadProfile, read_load
-from planner.maps.manifest import MANIFEST, manifest_text, read_manifest
 from planner.model import ModelSpec
 from planner.placement import Placement
-from planner.plan import EMITTED_PLAN, kept_bytes, kept_file, kept_of, read_plan
+from planner.plan import read_plan
 from planner.problem import Problem
 
 
@@ -171,47 +170,3 @@ def _served_by(model: ModelSpec, engine: str) -> list[str]:
         f"--engine {name} --plugin" for name, other in plugin_engines().items() if other.plugin_serves(model)
     ]
     return [*readers, *with_plugin]
-
-
-def write_emission(emission: Emission, plan_file: Path, folder: Path) -> list[Path]:
-    """Write the files, a copy of the plan with its rows of a trace, and a list of all into the folder, made
-    where it is absent.
-
-    Each file is replaced whole or not at all. Files that an earlier emission wrote here and this one does not
-    are removed: an engine must not find a map of another plan. One that was changed since is nobody's to
-    remove: then BadInput, and nothing is written.
-    """
-    texts: dict[str, str | bytes] = {**emission.files, EMITTED_PLAN: read_text(plan_file)}
-    texts |= _kept_rows(plan_file)
-    stale = [folder / name for name in _earlier(folder, keep=set(texts))]
-    texts[MANIFEST] = manifest_text(texts)
-    try:
-        for name in texts:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be made a folder ({error.strerror})") from error
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return [write_atomic(folder / name, text) for name, text in sorted(texts.items())]
-
-
-def _kept_rows(plan_file: Path) -> dict[str, bytes]:
-    """The rows of a trace that lie beside the plan, to lie beside its copy."""
-    kept = kept_of(read_plan(plan_file).value)
-    content = kept_bytes(kept, plan_file) if kept else None
-    return {kept_file(Path(EMITTED_PLAN)).name: content} if content is not None else {}
-
-
-def _earlier(folder: Path, keep: set[str]) -> list[str]:
-    """Names of what an earlier emission wrote into the folder, but those to keep and those that are gone."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        return []
-    found = [name for name in sorted(set(manifest.digests) - keep) if manifest.present(name)]
-    for name in found:
-        if manifest.changed(name):
-            raise BadInput(
-                f"{folder / name}: an earlier emission wrote it, it was changed since, and this one has no "
-                "such file: move it away, or name another folder"
-            )
-    return found

@@ -1,15 +1,15 @@
 """Judge a folder that `emit` wrote: its plan, its maps, and the digest of every file."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from planner.base import BadInput
+from planner.base import BadInput, unfinished
 from planner.engines import find_format, map_formats
 from planner.maps.check import Asked, check_one
-from planner.maps.manifest import MANIFEST, Manifest, read_manifest
+from planner.maps.manifest import MANIFEST, PAIR_MANIFEST, Manifest, digest, read_manifest
 from planner.maps.pair import HALVES, ROUTER
 from planner.maps.report import MapReport
 from planner.plan import EMITTED_PLAN
@@ -36,13 +36,15 @@ def check_file(
         return check_one(path, asked)
     manifest = read_manifest(folder)
     if manifest is not None:
-        return _emission_report(manifest, asked)
+        report = _emission_report(manifest, asked)
+        return replace(report, notes=(*_interrupted(folder, [manifest]), *report.notes))
     found = {half: read_manifest(folder / half) for half in HALVES}
     halves = {half: one for half, one in found.items() if one is not None}
     if not halves:
         raise BadInput(f"{folder}: no {MANIFEST} is here; give a plan, a map, or a folder that `emit` wrote")
     reports = {half: _emission_report(one, asked._replace(role=half)) for half, one in halves.items()}
-    return _pair_report(folder, reports)
+    report = _pair_report(folder, reports)
+    return replace(report, notes=(*_interrupted(folder, halves.values()), *report.notes))
 
 
 def _emission_report(manifest: Manifest, asked: Asked) -> MapReport:
@@ -62,6 +64,14 @@ def _emission_report(manifest: Manifest, asked: Asked) -> MapReport:
     known = parts[EMITTED_PLAN].facts if EMITTED_PLAN in parts else {}
     facts = {**known, "files": len(manifest.digests), "maps": ", ".join(maps) or "none"}
     return MapReport("emission", tuple(broken), tuple(unchecked), facts, tuple(notes))
+
+
+def _interrupted(folder: Path, manifests: Iterable[Manifest]) -> Iterator[str]:
+    """What somebody who was ended while he wrote this folder has left here: the earlier files or the new."""
+    own = digest(b"".join((one.folder / MANIFEST).read_bytes() for one in manifests))
+    for sign in unfinished(folder):
+        which = "the new files, all of them" if sign == own else "what was here before, all of it"
+        yield f"an emission into {folder} was interrupted: the folder holds {which}"
 
 
 def _maps(manifest: Manifest) -> dict[str, str]:
@@ -119,8 +129,12 @@ def _pair_report(folder: Path, reports: dict[str, MapReport]) -> MapReport:
         for half in HALVES
         if half not in reports
     ]
+    listed = read_manifest(folder, PAIR_MANIFEST)
     if not (folder / ROUTER).is_file():
         broken.append(Violation("missing", f"{ROUTER} is missing"))
+    elif listed is not None and listed.changed(ROUTER):
+        text = f"{ROUTER} was changed after the emission: {PAIR_MANIFEST} has another SHA-256"
+        broken.append(Violation("changed", text))
     merged = {half: report.violations for half, report in reports.items()}
     broken += [replace(one, text=f"{half}: {one.text}") for half, found in merged.items() for one in found]
     notes = [f"{half}: {note}" for half, report in reports.items() for note in report.notes]

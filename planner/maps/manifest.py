@@ -9,6 +9,7 @@ from planner.base import dump_json, read_json
 from planner.schema import Kind, Record, Table, Text
 
 MANIFEST = "moeplan-emission.json"
+PAIR_MANIFEST = "moeplan-pair.json"  # of what lies beside the two halves of a pair
 MANIFEST_SCHEMA = "moeplan/emission/1"
 EMISSION = Kind(
     "the list of an emission",
@@ -55,9 +56,9 @@ def manifest_text(texts: Mapping[str, str | bytes]) -> str:
     return dump_json({"schema": MANIFEST_SCHEMA, "files": digests})
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path, listed: str = MANIFEST) -> Manifest | None:
     """The folder's list; None where it has none. BadInput where it is damaged."""
-    path = folder / MANIFEST
+    path = folder / listed
     if not path.is_file():
         return None
     value = read_json(path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, write_atomic
+from planner.base import BadInput
 from planner.engines import Emission, find_engine, paired_engines
 from planner.maps.emission import emit_plan
 from planner.plan import SavedPlan, read_plan
@@ -38,10 +38,6 @@ def emit_pair(plan_files: tuple[Path, ...], engine: str, **asked: Any) -> Pair:
     emissions = {role: emit_plan(plans[role], engine, role=role, **asked) for role in HALVES}
     problems = [saved[plans[role]].problem for role in HALVES]
     return Pair(plans, emissions, paired_engines()[engine].router_text(*problems))
-
-
-def write_router(pair: Pair, folder: Path) -> Path:
-    return write_atomic(folder / ROUTER, pair.router)
 
 
 def _by_role(saved: Mapping[Path, SavedPlan]) -> dict[str, Path]:

@@ -4,7 +4,7 @@ What a map is, its engine's module says.
 Shapes: L layers, P slots, G GPUs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from planner.base import Infeasible
 from planner.engines import MapFile
+from planner.load import spans
 from planner.model import ModelSpec
 from planner.problem import Violation, check_slots, row_violations
 
@@ -42,6 +43,8 @@ def layer_violations(found: MapFile, model: ModelSpec) -> Iterator[Violation]:
         if rows != model.layers:
             yield Violation("layers", _other_depth(rows, model))
         return
+    if found.no_lookup:
+        yield from _stray_rows(layers, model)
     most = len(model.moe_layer_ids if found.numbering == "moe" else model.placed_layer_ids)
     if found.numbering != "absolute" and rows > most:
         hint = "; rows count MoE layers, dense ones have none" if rows == model.layers else ""
@@ -52,6 +55,15 @@ def layer_violations(found: MapFile, model: ModelSpec) -> Iterator[Violation]:
             draft = layer in model.draft_layer_ids
             why = " (a draft layer: the engine asks for it when MTP is on)" if draft else ""
             yield Violation("layers", f"layer {layer} of {model.name} has no row{why}", layer)
+
+
+def _stray_rows(layers: Sequence[int], model: ModelSpec) -> Iterator[Violation]:
+    """Rows of tensors without an engine that looks them up: each must be of a layer that holds experts."""
+    for layer in layers:
+        if layer not in model.placed_layer_ids:
+            held = spans(model.placed_layer_ids)
+            text = f"layer {layer} has a row, and {model.name} has experts in layers {held} alone"
+            yield Violation("layers", text, layer)
 
 
 def _other_depth(rows: int, model: ModelSpec) -> str:

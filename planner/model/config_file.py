@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from planner.base import BadInput, read_json
+from planner.base import BadInput, flat, read_json
 from planner.model.config_json import spec_from_config
 from planner.model.model import ModelSpec
 
@@ -28,7 +28,7 @@ def read_config(path: Path) -> ModelSpec:
     if silent and path != beside and beside.exists():
         config = {**config, "quantization_config": _quantization(beside)}
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
-    return spec_from_config(config, name, str(path))
+    return spec_from_config(config, flat(name), flat(str(path)))
 
 
 def _quantization(path: Path) -> Any:

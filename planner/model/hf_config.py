@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from planner.base import BadInput
+from planner.base import BadInput, is_whole
 from planner.model.limits import MOST_LAYERS
 
 
@@ -73,7 +73,7 @@ class HfConfig:
 
 
 def _number(part: str) -> int | str:
-    return int(part) if part.strip().isdecimal() and len(part) < 10 else part
+    return int(part) if is_whole(part.strip()) and len(part) < 10 else part
 
 
 def quoted(keys: str) -> str:

@@ -9,7 +9,14 @@ from planner.maps import read_slot_map
 from planner.model import ModelSpec
 from planner.planning.request import PlanRequest
 from planner.problem import OUTPUT_TOKENS, PROMPT_TOKENS, Workload
-from planner.topology import Topology, calibrated, kept_comparisons, read_calibration, read_topology
+from planner.topology import (
+    MEASURED_OTHERWISE,
+    Topology,
+    calibrated,
+    kept_comparisons,
+    read_calibration,
+    read_topology,
+)
 
 DEFAULT_TOPOLOGY = "hgx-h100"
 GATHERED, GATHERED_RULE = "allgather", "row-index"  # of a launch without an all-to-all
@@ -33,6 +40,7 @@ def find_topology(
         for one in kept_comparisons(topology)
         if one.departs
     )
+    notes += _measured_otherwise(topology)
     notes += calibration_notes(topology)
     if ep is None or ep == topology.gpu_count:
         return topology, notes
@@ -47,6 +55,15 @@ def find_topology(
             f"or up to {first} GPUs of its first node"
         )
     return topology.select(whole.index(ep) + 1), notes
+
+
+def _measured_otherwise(topology: Topology) -> tuple[str, ...]:
+    """What a benchmark shows that was too short to take its rates from."""
+    faults = dict.fromkeys(fault for node in topology.nodes for fault in node.faults)
+    told = [one.removeprefix(MEASURED_OTHERWISE) for one in faults if one.startswith(MEASURED_OTHERWISE)]
+    return tuple(
+        f"WARNING: planned with the stated rates, though {one}: measure a sweep of sizes" for one in told
+    )
 
 
 def with_calibrations(topology: Topology, files: tuple[Path, ...]) -> Topology:

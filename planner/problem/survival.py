@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from planner.base import BadInput, Infeasible
+from planner.base import BadInput, Infeasible, is_whole
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ def parse_survival(text: str, where: str = "--survive") -> Survival:
     """
     if text == "node":
         return Survival(node=True)
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
+    if not is_whole(text) or not 1 <= int(text) <= 1_000_000:
         expected = "give the number of GPUs that may be lost at once, 1 or more, or node"
         raise BadInput(f"{where} {text!r}: {expected}")
     return Survival(gpus=int(text))

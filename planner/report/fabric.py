@@ -10,11 +10,14 @@ from rich.text import Text
 from planner.base import human_bandwidth, human_bytes, human_seconds
 from planner.planning import GOOD_ENOUGH, Diagnosis, FabricVerdict, Fault, Reading, sentence
 from planner.report.tables import FOLDED, table_of
+from planner.topology import MEASURED_OTHERWISE
 
 
 def check_report(diagnosis: Diagnosis, notes: Sequence[str] = ()) -> RenderableType:
     """The verdict, then a table of findings."""
-    lines = verdict_lines(diagnosis.verdict)
+    what = dict.fromkeys(fault.what for fault in diagnosis.faults)
+    short = [one.removeprefix(MEASURED_OTHERWISE) for one in what if one.startswith(MEASURED_OTHERWISE)]
+    lines = [*(f"Not as stated: {one}, too few sizes" for one in short), *verdict_lines(diagnosis.verdict)]
     told = [f"Note: {note}" for note in notes]
     seconds = f"Seconds are predicted; {diagnosis.verdict.error}"
     return Group(Text("\n".join([*lines, *told])), findings_table(diagnosis.faults), Text(seconds))

@@ -5,11 +5,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from planner.base import BadInput, shown
+from planner.base import ACTS, BadInput, shown
 from planner.schema.shape import Shape
 
 LARGEST = 1 << 53  # up to where every reader of JSON keeps whole numbers exact
 DEEPEST = 20
+_LINE = rf"[^{ACTS}\n\t]*"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ class Number(Shape):
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Text: one of some words, or of a form (a regular expression for the whole of it, in words `said`)."""
+    """One line of text: one of some words, or of a form (a regular expression for all of it, called `said`).
+
+    No character in it acts on a terminal; `flat` makes such a text of any.
+    """
 
     one_of: tuple[str, ...] = ()
     form: str = ""
@@ -69,20 +73,19 @@ class Text(Shape):
     def words(self) -> str:
         if self.one_of:
             return ", ".join(self.one_of[:-1]) + (" or " if self.one_of[:-1] else "") + self.one_of[-1]
-        return self.said or "text"
+        return self.said or "text without control characters"
 
     def fits(self, value: Any) -> bool:
         if not isinstance(value, str) or len(value) > self.longest:
             return False
         if self.one_of:
             return value in self.one_of
-        return not self.form or re.fullmatch(self.form, value, re.ASCII) is not None
+        return re.fullmatch(self.form or _LINE, value, re.ASCII) is not None
 
     def json_schema(self) -> dict[str, Any]:
         if self.one_of:
             return {"enum": list(self.one_of)}
-        form = {"pattern": f"^(?:{self.form})$"} if self.form else {}
-        return {"type": "string", "maxLength": self.longest, **form}
+        return {"type": "string", "maxLength": self.longest, "pattern": f"^(?:{self.form or _LINE})$"}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from planner.base import BadInput
+from planner.base import BadInput, is_whole
 
 ANSWER_SECONDS = 10.0  # for a port to open
 JOIN_SECONDS = 60.0  # for the cluster to take us in
@@ -47,7 +47,7 @@ def joined(
 def _knock(address: str, seconds: float) -> None:
     """Refuse an address that is none, or at which no port is open."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
+    if not (host and colon and is_whole(port) and 0 < int(port) < 1 << 16):
         raise BadInput(
             f"--ray {address}: give HOST:PORT of the cluster's head (6379 by default), ray://HOST:PORT of "
             "its client server, or auto"

@@ -22,7 +22,7 @@ from planner.topology.gpu_speeds import read_speeds
 from planner.topology.machine import LARGEST_GPUS
 from planner.topology.machine_shape import TOPOLOGY, TOPOLOGY_SHAPE
 from planner.topology.named_gpus import ranks_named
-from planner.topology.nodes import LARGEST_NODE_GPUS, LARGEST_NODE_NICS, Nic, Node
+from planner.topology.nodes import LARGEST_NODE_GPUS, LARGEST_NODE_NICS, MEASURED_OTHERWISE, Nic, Node
 from planner.topology.nvlink import Island, NvLink, PairLink
 from planner.topology.pcie import Pcie, PcieSwitch
 from planner.topology.read import read_topology
@@ -39,6 +39,7 @@ __all__ = [
     "LARGEST_GPUS",
     "LARGEST_NODE_GPUS",
     "LARGEST_NODE_NICS",
+    "MEASURED_OTHERWISE",
     "REACHED",
     "SEATS",
     "TOPOLOGY",

@@ -1,10 +1,12 @@
 """Speeds of GPUs as a person gives them: 'rank=factor' pairs, or a file of them."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
-from planner.base import BadInput, read_json, read_yaml
+from planner.base import BadInput, is_whole, read_json, read_yaml, shown
 
+_FACTOR = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
@@ -52,8 +54,8 @@ def _by_rank(speeds: list[tuple[int, float]], text: str) -> dict[int, float]:
 
 
 def _speed(rank: Any, factor: Any, text: str) -> tuple[int, float]:
-    try:
-        return int(str(rank)), float(str(factor))  # by way of text: true is no number
-    except ValueError:
-        said = f"{rank!r} = {factor!r} is no rank with a factor, like 3 = 0.9"
-        raise BadInput(f"--gpu-speed {text}: {said}") from None
+    said_rank, said_factor = str(rank), str(factor)  # by way of text: true is no number
+    if not (is_whole(said_rank) and len(said_rank) < 10 and _FACTOR.fullmatch(said_factor)):
+        said = f"{shown(rank)} = {shown(factor)} is no rank with a factor, like 3 = 0.9"
+        raise BadInput(f"--gpu-speed {text}: {said}")
+    return int(said_rank), float(said_factor)

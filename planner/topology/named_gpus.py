@@ -5,8 +5,8 @@ import re
 from planner.base import BadInput
 from planner.topology.topology import Topology
 
-_RANKS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
-_NODE = re.compile(r"node(\d{1,6})")
+_RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+_NODE = re.compile(r"node([0-9]{1,6})")
 SHOWN = 4
 
 

@@ -10,6 +10,7 @@ from planner.topology.nvlink import NO_NVLINK, NvLink
 from planner.topology.pcie import Pcie
 
 LARGEST_NODE_GPUS, LARGEST_NODE_NICS = 128, 256
+MEASURED_OTHERWISE = "measured otherwise: "  # begins the fault of a host whose stated rates a run contradicts
 LARGEST_SPEED = 100  # of a GPU beside another of its model; more is a slip of the pen
 
 

@@ -48,5 +48,7 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
 def _lines(content: bytes) -> Iterator[re.Match[str]]:
     """The lines that name a GPU; drivers before 2021 left the vendor's name out."""
     for found in _LINE.finditer(content[:LARGEST_TEXT].decode("utf-8", errors="replace")):
-        if found[2].startswith(_VENDORS) or links_of_gpu(found[2]) is not None:
+        name = found[2]
+        is_product = name.startswith(_VENDORS) or links_of_gpu(name) is not None
+        if is_product and name.count("(") == name.count(")") and "UUID" not in name:
             yield found

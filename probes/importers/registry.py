@@ -6,6 +6,7 @@ beyond use. Those that read what a tool prints of one host say `OF_ONE_HOST = Tr
 of one host at a time. Other files here are what importers share.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,10 @@ WANTED = (
     "wanted are those of nvidia-smi topo -m (or -L, -q, nvlink -R), ibstat, ibnetdiscover, "
     "scontrol show topology, kubectl get nodes -o json, alltoall_perf, or an XML of NCCL_TOPO_DUMP_FILE; "
     "all that are read: docs/probing.md, Importing"
+)
+_NATURAL_END = re.compile(  # of a list, a legend, a table, an adapter; a prompt, a fence, a tag, a brace
+    r"\(UUID: [\w-]{12,40}\)$|NIC\d{1,4}: [A-Za-z]\w+$|NVLinks$|\+$|-{8}$|={4}$|[Ll]ink.layer: \S+$"
+    r"|\((?:Up|Down)\)$|n_gids_found=\d+$|[$#%`>}\]]$"
 )
 LARGEST_BYTES = 64 << 20  # a fabric of ten thousand hosts is some 10 MB of text
 
@@ -69,7 +74,8 @@ def read_facts(content: bytes, name: str) -> tuple[Facts, ...]:
         facts += read
         failures += failure
     if facts:
-        return (noted(facts[0], warnings=map(str, failures)), *facts[1:])
+        told = [*map(str, failures), *(_cut(content) if isinstance(facts[0], HostFacts) else ())]
+        return (noted(facts[0], warnings=told), *facts[1:])
     if failures:
         raise failures[0]
     raise BadInput(f"{name}: {_impression(content)}, of no kind we know; {WANTED}")
@@ -97,6 +103,15 @@ def _attempt(importer: Importer, part: Part, name: str) -> tuple[tuple[Facts, ..
         return _of_hosts(importer.read(part.content, name), part.hosts), ()
     except BadInput as failure:
         return (), (failure,)
+
+
+def _cut(content: bytes) -> list[str]:
+    """That a text of a host stops in a line which no tool ends with."""
+    last = content[-400:].decode(errors="replace").rpartition("\n")[2].strip()
+    if not last or b"\0" in content[:4096] or _NATURAL_END.search(last):
+        return []
+    rest = "if it was cut there, what follows is missing: GPUs, adapters or hosts"
+    return [f"the text ends without a line break in {last[-60:]!r}; {rest}"]
 
 
 def _of_hosts(facts: tuple[Facts, ...], hosts: tuple[str, ...]) -> tuple[Facts, ...]:

@@ -24,6 +24,8 @@ _GPU = re.compile(
     r"[ \t>]{0,16}\|\s{1,4}(\d{1,3})\s{1,4}(\S[^|]{0,60}?)\s{1,32}(?:On|Off|N/A|TCC|WDDM|MCDM)\s{0,32}"
     r"\|\s{1,8}([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7])\s.{0,200}"
 )
+_PLACE = re.compile(rb"\|[ \t]{1,8}[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7] ")
+_BESIDE = re.compile(rb"\d{1,9}MiB */ *\d{1,9}MiB")
 _MEMORY = re.compile(r"\s([0-9]{1,9})MiB\s{1,16}\|")
 _MIG = re.compile(r"\|\s{1,64}\|\s{1,64}\|\s{1,64}(Enabled|Disabled|N/A)\s{0,8}\*?\s{0,8}\|")
 _FITS = 0.15  # of the memory, beside a data sheet's: ECC and the driver take some
@@ -53,9 +55,13 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
             gpus[last] = replace(gpus[last], memory_bytes=int(memory[1]) * MIB)
     if not gpus:
         raise BadInput(f"{name}: no row of a GPU can be read whole; give 'nvidia-smi -L'")
+    text = content[:LARGEST_TEXT]
+    shown = max(len(_PLACE.findall(text)), len(_BESIDE.findall(text)))
+    if shown > len(gpus):
+        notes.unknown.append(f"the table seems to have {shown} GPUs, {len(gpus)} can be read: it is damaged")
     if sorted(gpus) != list(range(len(gpus))):
-        shown = ", ".join(map(str, sorted(gpus)))
-        notes.unknown.append(f"the table shows GPUs {shown} only; whether there are others is not known")
+        only = ", ".join(map(str, sorted(gpus)))
+        notes.unknown.append(f"the table shows GPUs {only} only; whether there are others is not known")
     facts = tuple(replace(_whole(gpus[index], notes), index=at) for at, index in enumerate(sorted(gpus)))
     told = tuple(dict.fromkeys(notes.unknown))
     return (HostFacts(name, KIND, "imported", gpus=facts, unknown=told),)

@@ -58,7 +58,7 @@ def _from_rows(rows: Sequence[Row], cause: str, shown: Columns | None = None) ->
     `cause` begins the sentences; `shown` is what a cut header names, at least.
     """
     widths = [len(row.cells) for row in rows if not row.cut] or [len(row.cells) for row in rows]
-    named = 1 + max(int(row.name[3:]) for row in rows if row.name.startswith("GPU"))
+    named = 1 + max((int(row.name[3:]) for row in rows if row.name.startswith("GPU")), default=-1)
     linked = [place + 1 for row in rows for place, word in enumerate(row.cells) if links_of(word)]
     least = max(named, shown.gpus if shown else 0, *linked)
     width = max(least, *widths)

@@ -22,6 +22,7 @@ from probes.machine.nodes_of_runs import nodes_of_runs
 from probes.machine.rank_order import affinity_in_order, domains_in_order, may_span
 from probes.machine.stated import MissingFigureError
 from probes.measure.apply import apply_measurement
+from probes.measure.contradicted import marked
 
 __all__ = ["Hints", "Imported", "assemble"]
 
@@ -170,7 +171,7 @@ def _measured(topology: Topology | None, fact: MeasureFacts, hints: Hints, notes
         return apply_measurement(topology, fact)
     except BadInput as refused:
         notes.warnings.append(f"not used, the rates of the other sources stay: {refused}")
-        return topology
+        return marked(topology, fact)
 
 
 def _faults(hosts: Sequence[Host]) -> list[str]:

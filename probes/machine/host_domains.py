@@ -26,7 +26,7 @@ def domain_nodes(hosts: Sequence[Host], facts: Sequence[FabricFacts], hints: Hin
         uneven = f"the NVLink domains hold {told} of the hosts, or some hosts report none"
         notes.unknown.append(f"{uneven}; unequal ones cannot be planned for: taken host by host")
         return 1
-    if stated is not None or not all(_is_of_rack(host, hints) for host in hosts):
+    if stated is not None or not facts or not all(_is_of_rack(host, hints) for host in hosts):
         return stated or 1
     blocks = [block_of(host, facts) for host in hosts] if not copies else []
     sizes = sizes_of_runs([(block,) for block in sorted(blocks, key=natural)]) if all(blocks) else []

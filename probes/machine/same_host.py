@@ -30,6 +30,11 @@ def same_host(facts: Sequence[HostFacts], nodes: int | None, notes: Notes) -> li
     if not rest:
         return groups
     parts = _unnamed(rest, nodes, notes)
+    if len(groups) > 1 and len(parts) == 1 and _fits_all(groups, parts[0]):
+        names = ", ".join(name_of(group[0]) for group in groups[:4]) + (", ..." if len(groups) > 4 else "")
+        notes.warnings.append(f"{_sources(parts[0])} name no host: taken as of each of {names}")
+        alike = [_without_marks(fact) for fact in parts[0]]
+        return [group + alike for group in groups]
     if len(groups) == 1 and len(parts) == 1 and not _contradict(groups[0], parts[0]):
         notes.warnings.append(f"{_sources(parts[0])} name no host: taken as of {name_of(groups[0][0])}")
         return [groups[0] + parts[0]]
@@ -83,6 +88,27 @@ def _join_known(groups: list[list[HostFacts]], part: list[HostFacts]) -> bool:
             group.extend(part)
             return True
     return False
+
+
+def _fits_all(groups: Sequence[Sequence[HostFacts]], part: Sequence[HostFacts]) -> bool:
+    """Whether a description without a name can stand for every named host: as many GPUs, other kinds.
+
+    A list of GUIDs names hosts of which nobody says that they have GPUs.
+    """
+    gpus = max((len(fact.gpus) for fact in part), default=0)
+    kinds = {fact.kind for fact in part}
+    return gpus > 0 and all(
+        not kinds & {fact.kind for fact in group}
+        and {len(fact.gpus) for fact in group if fact.gpus} <= {gpus}
+        and not any(fact.kind == "guid-list" for fact in group)
+        for group in groups
+    )
+
+
+def _without_marks(fact: HostFacts) -> HostFacts:
+    """Without what only one machine has."""
+    gpus = tuple(replace(gpu, uuid=None, fabric=None) for gpu in fact.gpus)
+    return replace(fact, machine=None, gpus=gpus, nics=tuple(replace(nic, guid=None) for nic in fact.nics))
 
 
 def _unnamed(parts: list[list[HostFacts]], nodes: int | None, notes: Notes) -> list[list[HostFacts]]:

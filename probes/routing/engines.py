@@ -5,14 +5,13 @@ Read in SGLang 0.5.23 and vLLM 0.33.0. Shapes: T tokens, D decoder layers (dense
 
 import base64
 import binascii
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from planner.base import DAMAGED_NPZ, BadInput
+from planner.base import BadInput, parse_npz
 from planner.model import ModelSpec
 from probes.routing.trace import Ids
 from probes.routing.web import Server, post_json
@@ -59,13 +58,10 @@ def _ask_vllm(server: Server, model: ModelSpec, prompt: str, new_tokens: int) ->
     choices = told.get("choices") if isinstance(told, dict) else None
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
         raise BadInput(f"{where}: the answer holds no single entry in 'choices'; is this a vLLM server?")
-    content = io.BytesIO(_routing_in(choices[0], where))
-    try:
-        ids_TDK = np.lib.format.read_array(content, allow_pickle=False)
-    except DAMAGED_NPZ as error:
-        wrong = f"'routed_experts' is not a NumPy array ({str(error)[:100]})"
-        raise BadInput(f"{where}: {wrong}; pickled arrays are not loaded") from error
-    return Answer(ids_TDK, _tokens(told.get("usage"), where))
+    arrays = parse_npz(_routing_in(choices[0], where), f"{where}: 'routed_experts'")
+    if "array" not in arrays:
+        raise BadInput(f"{where}: 'routed_experts' is an archive, not an array; is this a vLLM server?")
+    return Answer(arrays["array"], _tokens(told.get("usage"), where))
 
 
 ENGINES: dict[str, Callable[[Server, ModelSpec, str, int], Answer]] = {

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.base import BadInput
+from planner.load import check_dense
 from planner.model import ModelSpec
 from probes.routing.engines import ENGINES, Answer, sglang_question
 from probes.routing.progress import Progress, one_by_one
@@ -89,7 +90,9 @@ def _placed(answer: Answer, model: ModelSpec, where: str) -> Ids:
     if len(ids_TDK) != answer.tokens - 1:
         got = f"routing of {len(ids_TDK)} tokens for {answer.tokens} tokens of prompt and answer"
         raise BadInput(f"{where}: {got}; all but the last are expected, so some were lost")
-    return check_ids(ids_TDK[:, list(model.moe_layer_ids)].transpose(1, 0, 2), model, where)
+    found_LTK = check_ids(ids_TDK[:, list(model.moe_layer_ids)].transpose(1, 0, 2), model, where)
+    check_dense(ids_TDK, model, where)
+    return found_LTK
 
 
 def _find(tree: Any, key: str) -> Any:

@@ -8,6 +8,7 @@ from probes.base.facts import Facts, MeasureFacts
 from probes.machine.assemble import Imported
 from probes.machine.hints import NO_HINTS, Hints
 from probes.measure.apply import apply_measurement
+from probes.measure.contradicted import departure, marked
 from probes.survey.benchmarks import other_gpus
 from probes.survey.found import Found
 from probes.survey.sources import Sources
@@ -54,7 +55,9 @@ def measured_by(topology: Topology, runs: Sequence[MeasureFacts], hints: Hints) 
         try:
             topology = apply_measurement(topology, run)
         except BadInput as misfit:
-            refused.append(str(misfit))
+            shown = departure(topology, run)
+            refused.append(f"{misfit}; it shows {shown}" if shown else str(misfit))
+            topology = marked(topology, run)
     return topology, refused
 
 
@@ -66,7 +69,11 @@ def _check_hints(name: str, hints: Hints) -> None:
 
 def _runs(name: str, facts: Iterable[Facts]) -> tuple[MeasureFacts, ...]:
     found = []
+    facts = tuple(facts)
+    measured = {fact.source for fact in facts if isinstance(fact, MeasureFacts)}
     for fact in facts:
+        if fact.kind == "nccl-info" and fact.source in measured:
+            continue  # a benchmark's log that also shows the machine it ran on
         if not isinstance(fact, MeasureFacts):
             both = f"describes a machine ({fact.kind}), and so does {name}"
             raise BadInput(f"{fact.source}: {both}; leave one of them out")

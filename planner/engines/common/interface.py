@@ -49,6 +49,7 @@ class MapFile:
     slots: int | None = None  # the row length the file itself states
     gpus: int | None = None  # the EP size the file itself states
     needs_draft_rows: bool = False  # its engine asks for the draft layers' rows
+    no_lookup: bool = False  # nobody looks a row up by its layer: each must be of a layer that holds experts
     problems: tuple[str, ...] = ()  # what is wrong with the file around its rows
 
     def layer_ids(self, model: ModelSpec) -> tuple[int, ...]:

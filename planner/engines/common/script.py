@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
+from planner.base import flat
 from planner.engines.common.command import Requirement
 from planner.engines.common.layout import gpus_per_node
 from planner.topology import Topology
@@ -82,7 +83,7 @@ def command_line(words: Sequence[str]) -> str:
 
 def one_line(text: str) -> str:
     """A comment cannot be left: a line break in a name would start a command."""
-    return " ".join(text.split())
+    return flat(" ".join(text.split()))
 
 
 def _arms(topology: Topology, commands: Sequence[Sequence[str]]) -> Iterator[str]:

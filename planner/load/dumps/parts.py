@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.base import BadInput
+from planner.load.dense import check_dense
 from planner.load.dumps.opened import Opened
 from planner.load.recording import Array, Recording
 from planner.load.spans import named_spans, spans
@@ -104,7 +105,7 @@ def join_requests(requests: Sequence[tuple[Path, Array]], model: ModelSpec, engi
 
 def _captured_TLK(path: Path, ids_TLK: Array, model: ModelSpec, notes: list[str]) -> Array:
     """The request's tokens that the engine captured, in the MoE layers; a note on those it did not."""
-    _check_dense(path, ids_TLK, model)
+    check_dense(ids_TLK, model, str(path))
     routed_TLK = ids_TLK[:, list(model.moe_layer_ids)]
     empty_T = (routed_TLK == -1).all(axis=(1, 2))
     if model.top_k > 1:  # of top 1, all zeros may be expert 0
@@ -119,15 +120,3 @@ def _captured_TLK(path: Path, ids_TLK: Array, model: ModelSpec, notes: list[str]
         )
     captured_TLK: Array = routed_TLK[~empty_T]
     return captured_TLK
-
-
-def _check_dense(path: Path, ids_TLK: Array, model: ModelSpec) -> None:
-    """BadInput where a dense layer's row is not empty, which is all 0 or all -1."""
-    for layer in range(model.layers):
-        ids_TK = ids_TLK[:, layer]
-        if layer not in model.moe_layer_ids and ids_TK.any() and (ids_TK != -1).any():
-            axes = f"[token, {model.layers} layers, {model.top_k}]"
-            raise BadInput(
-                f"{path}: decoder layer {layer} of {model.name} is dense, but the file has expert ids there; "
-                f"the file was recorded on another model, or its axes are not {axes}"
-            )

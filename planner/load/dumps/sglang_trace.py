@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.base import BadInput
+from planner.load.dense import check_dense
 from planner.load.dumps.sglang_records import Record
 from planner.load.dumps.slots import SlotMap
 from planner.load.recording import Array
@@ -67,6 +68,7 @@ def _routed_LTK(record: Record, slots_LTK: Array, found_map: SlotMap, model: Mod
             f"{where}: tokens do not have {model.top_k} ids as {model.name} does "
             "(shared experts fused, or another)"
         )
+    check_dense(slots_LTK[:, :, : model.top_k].transpose(1, 0, 2), model, where)
     routed_LTK = slots_LTK[list(model.moe_layer_ids), :, : model.top_k]
     routed_LTK = routed_LTK[:, (routed_LTK >= 0).all(axis=(0, 2))]
     if (routed_LTK >= found_map.slots).any():

@@ -25,12 +25,12 @@ from planner.model import ModelSpec
 
 META = "meta_info.json"
 NO_META = f"no {META}, so the number of experts is taken from the counts"
-COUNTS_NAME = re.compile(r"rank(\d{1,6})\.safetensors")
+COUNTS_NAME = re.compile(r"rank([0-9]{1,6})\.safetensors")
 OTHER_NAME = re.compile(
     r"(cooccurrence_|token_selected_experts_)rank\d+\.safetensors"
     r"|rank\d+_raw\.safetensors|rank\d+_numtokens\.json"
 )
-KEY = re.compile(r"(\d{1,9})_(\d{1,6})")
+KEY = re.compile(r"([0-9]{1,9})_([0-9]{1,6})")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.base import BadInput, write_json
 from planner.cli import main
-from planner.maps import emit_plan, write_emission
+from planner.maps import check_file, emit_plan, write_emission
 from planner.maps.manifest import MANIFEST
 from planner.plan import judged, plan_to_dict, read_plan
 
@@ -228,3 +228,47 @@ def test_check_gives_each_violation_its_place(plan: Path, tmp_path: Path) -> Non
     assert {"rule": "distinct", "layer": 7, "gpu": 0, "expert": row[1]}.items() <= told(
         path, "--model", "mixtral", "--ep", "4"
     )["violations"][-1].items()
+
+
+@pytest.mark.parametrize("name", ["launch.sh", "plan.json", "moe_load_balancer.yaml"])
+def test_a_file_that_is_not_ours_or_was_edited_is_never_overwritten_unasked(
+    name: str, plan: Path, tmp_path: Path
+) -> None:
+    """Of another hand, then edited after an emission; the same bytes are no reason to refuse."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(BadInput, match=f"{name}: is there and no emission wrote it"):
+        write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    write_emission(emit_plan(plan, "trtllm"), plan, tmp_path, force=True)
+    write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
+    with (tmp_path / name).open("a") as file:
+        file.write(" ")
+    with pytest.raises(BadInput, match=f"{name}: an earlier emission wrote it, it was changed since"):
+        write_emission(emit_plan(plan, "trtllm"), plan, tmp_path)
+    write_emission(emit_plan(plan, "trtllm"), plan, tmp_path, force=True)
+    assert check_file(tmp_path).ok
+
+
+def test_the_folder_one_stands_in_is_not_replaced(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell would be left in a folder that is gone."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="is the folder you are in"):
+        write_emission(emit_plan(plan, "trtllm"), plan, Path())
+
+
+def test_links_and_folders_of_others_stay(plan: Path, tmp_path: Path) -> None:
+    """Below and above ours, with what they point at, and the modes that a person gave."""
+    folder = tmp_path / "out"
+    (folder / "logs" / "empty").mkdir(parents=True)
+    (folder / "logs" / "today").write_text("log")
+    (folder / "link").symlink_to("logs")
+    (tmp_path / "name").symlink_to("out")
+    write_emission(emit_plan(plan, "trtllm"), plan, tmp_path / "name")
+    (folder / "launch.sh").chmod(0o755)
+    write_emission(emit_plan(plan, "trtllm"), plan, folder)
+    assert (folder / "link" / "today").read_text() == "log"
+    assert (folder / "logs" / "empty").is_dir()
+    assert (folder / "launch.sh").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "name").is_symlink()

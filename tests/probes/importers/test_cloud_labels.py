@@ -8,6 +8,10 @@ import pytest
 from planner.base import BadInput
 from probes.base.facts import FabricFacts
 from probes.importers import cloud_labels
+from probes.importers.registry import read_facts
+from probes.machine.assemble import assemble
+from probes.machine.hints import Hints
+from tests.probes.importers.smi_texts import matrix
 
 AWS = "topology.k8s.aws/network-node-layer-"
 GCP = "cloud.google.com/gce-topology-"
@@ -119,3 +123,65 @@ def test_broken_source_is_refused_with_place_and_reason(value: Any, message: str
     """One line that names the place and the value."""
     with pytest.raises(BadInput, match=message):
         read(value)
+
+
+GFD = "nvidia.com/gpu."
+
+
+def nodes(count: int, cpu_nodes: int = 0) -> dict[str, dict[str, str]]:
+    """GPU hosts, two to a switch, and hosts without GPUs on the same switches."""
+    own = {f"{GFD}product": "NVIDIA-H200", f"{GFD}count": "8"}
+    gpu = {f"gpu{at}": {f"{AWS}3": f"leaf{at // 2}", f"{AWS}2": "top", **own} for at in range(count)}
+    return gpu | {f"cpu{at}": {f"{AWS}3": f"leaf{at // 2}", f"{AWS}2": "top"} for at in range(cpu_nodes)}
+
+
+def as_yaml(labels: dict[str, dict[str, str]]) -> str:
+    """What `kubectl get nodes -o yaml` prints."""
+    lines = ["apiVersion: v1", "items:"]
+    for name, own in labels.items():
+        lines += ["- apiVersion: v1", "  kind: Node", "  metadata:", "    labels:"]
+        lines += [f'      {key}: "{value}"' for key, value in own.items()]
+        lines += [f"    name: {name}", "  spec: {}"]
+    return "\n".join([*lines, "kind: List", 'metadata: {resourceVersion: ""}']) + "\n"
+
+
+def as_table(labels: dict[str, dict[str, str]]) -> str:
+    """What `kubectl get nodes --show-labels` prints."""
+    rows = [
+        f"{name}   Ready    <none>   3d    v1.31.0   {','.join('='.join(one) for one in own.items())}"
+        for name, own in labels.items()
+    ]
+    return "\n".join(["NAME   STATUS   ROLES    AGE   VERSION   LABELS", *rows]) + "\n"
+
+
+@pytest.mark.parametrize("render", [as_yaml, as_table, lambda labels: json.dumps(kubernetes(labels))])
+def test_yaml_and_the_table_tell_the_same(render: Any) -> None:
+    """Hosts without GPUs, where others' labels tell of GPUs, are none of the machine; the model is named."""
+    content = render(nodes(4, cpu_nodes=3)).encode()
+    assert cloud_labels.recognise(content, "x")
+    (facts,) = cloud_labels.read(content, "x")
+    assert [(port.host, port.leaf) for port in facts.ports] == [
+        (f"gpu{at}", f"leaf{at // 2}") for at in range(4)
+    ]
+    assert facts.gpu_names == ("NVIDIA-H200",)
+    assert "3 nodes without a GPU's labels are left out" in facts.warnings[0]
+
+
+def test_labels_make_a_cluster_of_one_described_host() -> None:
+    """Model and hosts to a leaf out of the labels; rates are still asked for."""
+    content = as_yaml(nodes(4)).encode()
+    facts = (*read_facts(matrix(8).encode(), "topo.txt"), *read_facts(content, "nodes.yaml"))
+    found = assemble(facts, Hints(nic_bytes_per_s=50e9, nodes=4))
+    assert found.topology is not None, found.unknown
+    assert (found.topology.fabric.nodes_per_leaf, found.topology.nodes[0].gpus[0].name) == (
+        2,
+        "H200-SXM-141GB",
+    )
+
+
+def test_models_alone_and_a_cut_table() -> None:
+    """Where no label tells of switches the model still counts; a row that is cut is refused."""
+    (facts,) = cloud_labels.read(as_table({"n1": {f"{GFD}product": "NVIDIA-H200"}}).encode(), "x")
+    assert (facts.gpu_names, facts.ports) == (("NVIDIA-H200",), ())
+    with pytest.raises(BadInput, match="no whole row"):
+        cloud_labels.read(as_table(nodes(2)).encode()[:-190], "x")

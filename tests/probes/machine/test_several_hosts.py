@@ -157,3 +157,14 @@ class TestSeveralHosts:
         """Two hosts are described, four are stated: which are they?"""
         with pytest.raises(BadInput, match="--nodes 4"):
             assemble([matrix(host="n1"), matrix(host="n2")], replace(HINTS, nodes=4))
+
+
+def test_one_paste_stands_for_every_named_host() -> None:
+    """Adapters of three hosts by name, one matrix without: as of each, but for UUIDs."""
+    hosts = [ports(host=f"n{number}") for number in range(3)]
+    found = assemble([named(host=None), matrix(), *hosts], HINTS)
+    assert found.hosts == ("n0", "n1", "n2")
+    assert topology(found).node_count == 3
+    assert "taken as of each of n0, n1, n2" in said(found)
+    other = assemble([matrix(4), *(matrix(host=f"n{number}") for number in range(2))], HINTS)
+    assert len(other.hosts) == 3
