@@ -10,6 +10,7 @@ PAGE, PICTURE = ROOT / "docs/structure.md", ROOT / "docs/rooms.svg"
 GENERATED = "<!-- generated from here on: make docs -->\n"
 FLOORS = (  # as in the contract of pyproject.toml, from the top down
     ("cli",),
+    ("page",),
     ("report",),
     ("bench", "watching"),
     ("planning",),

@@ -26,7 +26,7 @@ class Group:
 
 RECORDINGS = r"beside (this|the) checkout|third-party data and not here|shared/data"
 GROUPS = (
-    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 175),
+    Group("SGLang and vLLM themselves", r"MOEPLAN_\w+_PYTHON names no interpreter", "make engines", 177),
     Group(
         "TensorRT-LLM's own options",
         r"MOEPLAN_TRTLLM_SOURCE names no source tree",
@@ -58,6 +58,7 @@ GROUPS = (
     Group("files that the superuser may read", r"the superuser may read", "make test as another user", 1),
     Group("PyTorch", r"torch is not installed", "make test, which installs it", 0),
     Group("namespaces", r"namespace|no emulated cluster", "make test where unshare -n is allowed", 0),
+    Group("a browser", r"Chromium is not installed", "apt-get install chromium, then make test", 0),
     Group("a C compiler", r"compiler", "install gcc or clang, then make test", 0),
     Group("a fake NVML", r"an NVML of its own|a Linux library", "make test on Linux without GPUs", None),
 )

@@ -6,6 +6,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from planner.base.files import LARGEST_FILE_BYTES, read_bytes
 from planner.base.shown import one_line, shown
 
 if TYPE_CHECKING:  # NumPy loads when an array is read
+    import numpy as np
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
@@ -37,6 +39,7 @@ DAMAGED_NPZ = (
     zlib.error,
 )
 MAGIC = b"\x93NUMPY"
+_LENGTHS = {(1, 0): (8, 2), (2, 0): (8, 4)}  # by version: where the header's length stands, and its bytes
 
 
 def read_npz(path: str | Path, largest: int = LARGEST_FILE_BYTES) -> "Arrays":
@@ -75,27 +78,40 @@ def _unzipped(content: bytes, path: str | Path, largest: int) -> "Arrays":
     return found
 
 
+@lru_cache(maxsize=64)
+def _header(head: bytes, version: tuple[int, int]) -> "tuple[tuple[int, ...], bool, np.dtype[Any]]":
+    """(shape, whether it is stored by columns, dtype): files of one kind have one header, parsed once."""
+    import numpy as np
+
+    formats = np.lib.format
+    read = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
+    file = io.BytesIO(head)
+    formats.read_magic(file)
+    shape, by_columns, dtype = read(file)
+    return shape, by_columns, dtype
+
+
 def _array(content: bytes, where: str | Path) -> "Array":
     """One .npy. Nothing is reserved before its length is known to be what its header says."""
     import numpy as np
 
-    file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
+    version = np.lib.format.read_magic(io.BytesIO(content))
+    if version not in _LENGTHS:
         raise BadInput(f"{where}: not a readable NumPy file (version {version}); save it as .npz anew")
-    shape, by_columns, dtype = readers[version](file)
+    first, size = _LENGTHS[version]
+    begins = first + size + int.from_bytes(content[first : first + size], "little")
+    shape, by_columns, dtype = _header(content[:begins], version)
     if dtype.hasobject:
         raise BadInput(
             f"{where}: not a readable NumPy file (it holds objects); pickled arrays are not loaded"
         )
-    there, needed = len(content) - file.tell(), math.prod(shape) * dtype.itemsize
+    there, needed = len(content) - begins, math.prod(shape) * dtype.itemsize
     if there != needed or any(length < 0 for length in shape):
         raise BadInput(
             f"{where}: {there:,} bytes follow a header that promises {needed:,}: the file is "
             f"{'cut short' if there < needed else 'too long'}, so no number in it can be believed"
         )
-    flat = np.frombuffer(content, dtype=dtype, offset=file.tell(), count=math.prod(shape)) if needed else None
+    flat = np.frombuffer(content, dtype=dtype, offset=begins, count=math.prod(shape)) if needed else None
     if flat is None:
         return np.empty(shape, dtype=dtype)
     return flat.reshape(shape, order="F" if by_columns else "C").copy()

@@ -18,6 +18,7 @@ from planner.cli.maps import convert
 from planner.cli.pays import pays
 from planner.cli.probe import import_command, probe
 from planner.cli.recording import record
+from planner.cli.report import report
 from planner.cli.schema import schema
 from planner.cli.solve import solve
 from planner.cli.sweep import sweep
@@ -53,7 +54,7 @@ def main(context: click.Context, progress: str) -> None:
 COMMANDS = (
     *(topology, probe, import_command, model, load, engine),
     *(solve, compare, sweep, evaluate, loss, emit, check, convert, traffic, validate),
-    *(bench, record, watch, capacity, budget, pays, schema),
+    *(report, bench, record, watch, capacity, budget, pays, schema),
 )
 for command in COMMANDS:
     main.add_command(command)

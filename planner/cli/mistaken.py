@@ -23,6 +23,7 @@ COMMANDS = {
     "evaluate": ("plan",),
     "emit": ("plan",),
     "traffic": ("plan",),
+    "report": ("plan",),
     "validate": ("plan",),
     "compare": ("plan", "map"),
     "check": ("plan", "map", "emission"),

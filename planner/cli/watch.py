@@ -13,7 +13,7 @@ from planner.cli.console import tell
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
-    option("--folder", type=FILE, metavar="DIR", help="Folder that the server writes its load to."),
+    option("--folder", type=FILE, metavar="DIR|FILE", help="Where the server writes its load."),
     option("--server", "urls", multiple=True, metavar="URL", help="Server to ask; repeatable, one a rank."),
     option(
         "--source", metavar="NAME", help="What tells the load; by the plan's engine where it is not given."
@@ -57,6 +57,12 @@ pay_options = options(
         type=float,
         metavar="SECONDS",
         help="What a restart takes, where the engine cannot swap while it serves.",
+    ),
+    option(
+        "--least-gain",
+        metavar="SHARE%",
+        default="1%",
+        help="Of a whole step: a plan that saves less is not worth a swap, however cheap.",
     ),
     option(
         "--method",
@@ -133,7 +139,22 @@ def _terms(flags: dict[str, Any]) -> Any:
     from planner.watching import Terms
 
     names = ("stall_seconds", "stops", "restart_seconds")
-    return Terms(parse_seconds(flags["horizon"]), **{name: flags[name] for name in names})
+    given = {name: flags[name] for name in names}
+    least = _least(flags["least_gain"])
+    return Terms(parse_seconds(flags["horizon"]), **given, least_gain=least)
+
+
+def _least(text: str) -> float:
+    """
+    >>> _least("1%"), _least("0.002")
+    (0.01, 0.002)
+    """
+    from planner.load import parse_share
+
+    share = parse_share(text)
+    if not 0 <= share < 1:
+        raise BadInput(f"--least-gain {text!r}: give a share of a step, like 1%")
+    return share
 
 
 def _engine(running: Any, flags: dict[str, Any], map_file: Path | None, *, apply: bool) -> tuple[Any, Any]:

@@ -38,6 +38,7 @@ class Heard:
     signals: Mapping[str, float] = field(default_factory=dict)  # what the server says of its balance
     said: tuple[str, ...] = ()  # what was left out, a line each
     notes: tuple[str, ...] = ()  # what happened besides, a line each
+    more: int = 0  # windows that are about to be told behind these: what falls out by then need not be kept
 
 
 class Known(Protocol):

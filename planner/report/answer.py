@@ -12,7 +12,7 @@ from planner.engines import find_engine, judge_launch, map_formats, plugin_engin
 from planner.plan import Moves, Plan
 from planner.problem import Problem
 from planner.report.lines import joined, line
-from planner.report.verdict import nothing_wins, verdict
+from planner.report.verdict import Contest, contest_of, nothing_wins, verdict
 from planner.report.whole import duration, longest
 
 
@@ -27,16 +27,38 @@ class Asked(NamedTuple):
 NOTHING = Asked()
 
 
+class Answered(NamedTuple):
+    """What the answer is made of: a plan just made has it, and so has a plan file."""
+
+    problem: Problem
+    engine: str | None
+    judged: Cost  # on held-out load where there is some
+    contest: Contest
+    gap_seconds_share: float
+    moves: str = ""  # the line of a re-plan
+
+
 def plan_answer(plan: Plan, asked: Asked = NOTHING) -> list[str]:
-    problem, engine = plan.problem, plan.origin.engine
-    judged = plan.held_out or plan.fitted
+    found = Answered(
+        plan.problem,
+        plan.origin.engine,
+        plan.held_out or plan.fitted,
+        contest_of(plan),
+        plan.gap_seconds_share,
+        moves_line(moved_of(plan.moves)) if plan.moves else "",
+    )
+    return answer_lines(found, asked)
+
+
+def answer_lines(found: Answered, asked: Asked = NOTHING) -> list[str]:
+    problem, engine = found.problem, found.engine
     return [
         question_line("Plan", problem, engine),
         fits_line(problem, engine),
-        line("Gain", *verdict(plan)),
-        *([_moves_line(plan.moves)] if plan.moves else []),
-        limit_line(problem, judged, engine, f"MoE {max(plan.gap_seconds_share, 0):.1%} above bound"),
-        line("Next", *_next(plan, asked)),
+        line("Gain", *verdict(found.contest)),
+        *([found.moves] if found.moves else []),
+        limit_line(problem, found.judged, engine, f"MoE {max(found.gap_seconds_share, 0):.1%} above bound"),
+        line("Next", *_next(found, asked)),
     ]
 
 
@@ -80,26 +102,42 @@ def limit_line(problem: Problem, judged: Cost, engine: str | None, *ends: str) -
     return line("Limit", *offers, *joined([short, *ends]))
 
 
-def _moves_line(moves: Moves) -> str:
+class Moved(NamedTuple):
+    """What a re-plan moves, of all layers."""
+
+    moved: int  # slots that get another expert than they have now
+    slots: int
+    total_bytes: float  # over the links
+    seconds: float
+    reads: int  # experts that have to be read from disk
+    read_bytes: float
+
+
+def moved_of(moves: Moves) -> Moved:
+    reads = len(moves.transfers.reads)
+    return Moved(moves.moved, moves.slots, moves.total_bytes, moves.seconds, reads, moves.read_bytes)
+
+
+def moves_line(moved: Moved) -> str:
     """How many slots get another expert than they have now, and what has to be read from disk."""
-    count = f"{moves.moved:,} of {moves.slots:,} slots" if moves.moved else "none"
-    sent = f"{count}, {human_bytes(moves.total_bytes)} over the links"
-    if not len(moves.transfers.reads):
-        return line("Moves", f"{sent}, {human_seconds(moves.seconds)}", sent, count)
-    read = f"{len(moves.transfers.reads):,} read from disk, {human_bytes(moves.read_bytes)}"
+    count = f"{moved.moved:,} of {moved.slots:,} slots" if moved.moved else "none"
+    sent = f"{count}, {human_bytes(moved.total_bytes)} over the links"
+    if not moved.reads:
+        return line("Moves", f"{sent}, {human_seconds(moved.seconds)}", sent, count)
+    read = f"{moved.reads:,} read from disk, {human_bytes(moved.read_bytes)}"
     return line("Moves", f"{sent}, {read}", f"{count}, {read}")
 
 
-def _next(plan: Plan, asked: Asked) -> list[str]:
+def _next(found: Answered, asked: Asked) -> list[str]:
     """The command that brings the answer closest to serving."""
-    problem, engine = plan.problem, plan.origin.engine
+    problem, engine = found.problem, found.engine
     written, model = asked.written, asked.model or problem.model.name
     question = f"--model {model} --topology {asked.topology or problem.topology.name}"
     if len(problem.load.unmeasured_layer_ids) == len(problem.load.layer_ids):
         server = f"--engine {engine}" if engine in ("sglang", "vllm") else "--engine sglang"
         command = f"moeplan record --server URL {server} --model {model} --text FILE -o load.npz"
         return [f"the load is assumed: {command}", command, "moeplan record --help: the load is assumed"]
-    if nothing_wins(plan):
+    if nothing_wins(found.contest):
         return [f"moeplan sweep {question}", "moeplan sweep: other layouts of the same GPUs"]
     if engine is None:
         return [f"moeplan emit {written or 'plan.json'} --engine ENGINE -o out (moeplan engine list)"]

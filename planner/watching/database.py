@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 1.0  # for another process that is about to end
 TABLES = (
     "about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     (
-        "windows (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, map TEXT NOT NULL, "
+        "windows (number INTEGER PRIMARY KEY, at REAL NOT NULL, map TEXT NOT NULL, "
         "wide INTEGER NOT NULL, counts BLOB NOT NULL)"
     ),
     "told (key TEXT PRIMARY KEY) WITHOUT ROWID",
@@ -55,6 +55,7 @@ class Database:
         tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != (APPLICATION, VERSION) and (tables or any(mark)):
             raise BadInput(f"{self.path}: no file of this `moeplan watch`; name another with --state")
+        execute("PRAGMA page_size = 16384")  # of a new file: a window is tens of kilobytes
         execute("PRAGMA journal_mode = WAL")
         execute(
             "PRAGMA synchronous = NORMAL"

@@ -40,10 +40,12 @@ class Store:
         database = self._database
         with database.whole():
             at = self._now()
-            for window in heard.windows[-self.keep :]:
+            for window in {window.layer_ids: window for window in heard.windows}.values():
                 self._bind(window)
-                insert = "INSERT INTO windows (at, map, wide, counts) VALUES (?, ?, ?, ?)"
-                database.all(insert, at, window.map_sha256, *_packed(window.tokens_LE))
+            number, first = self.newest, max(len(heard.windows) + heard.more - self.keep, 0)
+            for place, window in enumerate(heard.windows[first:], first + 1):
+                insert = "INSERT INTO windows VALUES (?, ?, ?, ?, ?)"
+                database.all(insert, number + place, at, window.map_sha256, *_packed(window.tokens_LE))
             for key in heard.keys:
                 database.all("INSERT OR IGNORE INTO told VALUES (?)", key)
             for name, counts in heard.counters.items():
@@ -51,9 +53,9 @@ class Store:
                 database.all("INSERT OR REPLACE INTO counters VALUES (?, ?, ?)", *row)
             if heard.present is not None:
                 self._forget(heard.present)
-            database.all(
-                "DELETE FROM windows WHERE number <= (SELECT max(number) - ? FROM windows)", self.keep
-            )
+            newest = number + len(heard.windows)
+            self._note("newest", str(newest))
+            database.all("DELETE FROM windows WHERE number <= ?", newest - self.keep)
         return len(heard.windows)
 
     def windows(self) -> tuple[Counts, tuple[int, ...], tuple[str, ...]]:
@@ -72,7 +74,7 @@ class Store:
     @property
     def newest(self) -> int:
         """The number of the newest window, which counts all that ever came; 0 where none did."""
-        return int(self._database.one("SELECT coalesce(max(number), 0) FROM windows")[0])
+        return int(self.noted("newest") or 0)
 
     def note(self, name: str, value: str) -> None:
         with self._database.whole():

@@ -30,13 +30,19 @@ _OF_ONE_LINK = (20.6, 40.1, 20.0, 12.0)
 
 
 def recognise(content: bytes, name: str) -> bool:
-    """Whether some rank logged what it found; a log without is of a benchmark, if anything."""
+    """Whether some rank logged what it found, or a log that is of no benchmark either lacks that."""
     del name
-    return _SYSTEM in content[:LARGEST_TEXT]
+    head = content[:LARGEST_TEXT]
+    return _SYSTEM in head or (b" NCCL INFO " in head and b"busbw" not in head)
 
 
 def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     """One value for each host. BadInput where no rank's view is whole."""
+    if _SYSTEM not in content[:LARGEST_TEXT]:
+        asked = (
+            "run the job with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH, or NCCL_TOPO_DUMP_FILE=topo.xml"
+        )
+        raise BadInput(f"{name}: an NCCL log without the machine that its ranks found; {asked}")
     views = views_of(content[:LARGEST_TEXT].decode("utf-8", errors="replace"))
     whole = [view for view in views if view.ended and view.gpus]
     if not whole:

@@ -31,7 +31,7 @@ _LISTED = re.compile(
     r"(\d{1,4}): ([^\n(]{2,80}?)(?: \(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?\))?"
 )
 _RUN = re.compile(r"(?m)^[ \t>]{0,16}Running (?P<name>[\w.]{3,80}?)\.?[ \t]*$")
-_ROW = re.compile(r"(?m)^[ \t>]{0,16}\d{1,4}[ \t]+((?:(?:N/A|\d{1,6}\.\d{1,3})[ \t]*){1,1024})$")
+_ROW = re.compile(r"(?m)^[ \t>]{0,16}\d{1,4}[ \t]+((?:(?:N/A|\d{1,6}\.\d{1,3})(?:[ \t]+|$)){1,1024})$")
 Devices = dict[str | None, dict[int, tuple[str, str | None]]]  # host -> index -> name, PCI address
 Rates = dict[str, list[float]]  # test -> GB/s of every pair
 

@@ -22,6 +22,7 @@ _ESCAPE = re.compile(
     rb"\x1b(?:\[[0-9;:?<=>]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
 )
 _INVISIBLE = (("\ufeff", ""), ("\u200b", ""), ("\u00a0", " "))
+_QUOTE, _QUOTED = re.compile(rb"^[ \t]{0,8}(?:>[ \t]?){1,8}"), 0.8
 _LABELLED = re.compile(
     r"(?:\[(?P<rank>\d{1,6},\d{1,6})\]<std(?:out|err)>:[ ]?|\[(?P<in>[\w./,-]{1,128})\]:?[ \t]"
     r"|(?P<out>[A-Za-z0-9][\w.-]{0,127}):(?:[ \t]|$))(?P<text>.*)"
@@ -66,9 +67,20 @@ def plain(content: bytes) -> bytes:
         return content
     if b"\x1b" in content:
         content = _ESCAPE.sub(b"", content)
+    if b"\n>" in content and len(content) <= LARGEST_SPLIT:
+        content = _unquoted(content)
     for seen, instead in _INVISIBLE:
         content = content.replace(seen.encode(), instead.encode())
     return content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _unquoted(content: bytes) -> bytes:
+    """Without the marks of a quotation, as mail and forums make them of every line."""
+    lines = content.split(b"\n")
+    said = [line for line in lines if line.strip()]
+    if sum(line.lstrip().startswith(b">") for line in said) < _QUOTED * len(said):
+        return content
+    return b"\n".join(_QUOTE.sub(b"", line, count=1) for line in lines)
 
 
 def parts_of(content: bytes, known: Callable[[bytes], bool]) -> tuple[Part, ...]:
@@ -79,12 +91,15 @@ def parts_of(content: bytes, known: Callable[[bytes], bool]) -> tuple[Part, ...]
     if len(content) > LARGEST_SPLIT:
         return (Part((), content),)
     text = content.decode("utf-8", "replace")
+    open_end = text.rpartition("\n")[2]  # a last line that may have been cut
     labels = _labels_of(text, known)
     lines = _by_host(text, labels)
     found: list[Part] = []
     order = [label for label in lines.of if label not in labels]
     for label in (*order, *sorted(labels, key=natural)):  # lines behind a name come in any order
         part = "\n".join(lines.of[label])
+        if not open_end or not lines.of[label][-1] or not open_end.endswith(lines.of[label][-1]):
+            part = part.removesuffix("\n") + "\n"
         if known(part.encode()):
             found += [Part(_names(label), one.encode()) for one in split_repeats(part)]
     return tuple(found[:MOST_PARTS]) or (Part((), content),)
@@ -150,7 +165,8 @@ def _names(label: str) -> tuple[str, ...]:
     if not label or label.startswith("\0"):
         return ()
     try:
-        names = expand_hosts(label.rpartition("/")[2] if "/" in label else label, "label", MOST_PARTS)
+        pod = re.fullmatch(r"pod/([^/]{1,253})/[^/]{1,253}", label)  # of `kubectl logs --prefix`
+        names = expand_hosts(pod[1] if pod else label.rpartition("/")[2], "label", MOST_PARTS)
     except BadInput:
         names = (label,)
     return tuple(name for name in names if not _NO_HOST.fullmatch(name))

@@ -20,7 +20,8 @@ def split_repeats(text: str) -> list[str]:
     """
     lines = text.split("\n")
     cuts = [0, *_cuts(lines), len(lines)]
-    return ["\n".join(lines[start:end]) for start, end in pairwise(cuts) if start < end]
+    parts = ["\n".join(lines[start:end]) for start, end in pairwise(cuts) if start < end]
+    return [*(f"{part}\n" for part in parts[:-1]), *parts[-1:]]
 
 
 def _cuts(lines: list[str]) -> Iterator[int]:

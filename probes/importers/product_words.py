@@ -9,7 +9,9 @@ _VAGUE = frozenset({"h100", "a800", "gh200", "a100-40gb", "a100-80gb", "v100-sxm
 _NAMES = sorted({name for gpu in GPUS for name in gpu.names} - _VAGUE, key=len, reverse=True)
 
 
-_ASKED = re.compile(r"(?:GPU|Device) \d{1,3}(?:, ?\d{1,3}){0,127}: |NVIDIA-SMI |NVSMI LOG|GPU UUID")
+_ASKED = re.compile(
+    r"(?:GPU|Device) \d{1,3}(?:, ?\d{1,3}){0,127}: |NVIDIA-SMI |NVSMI LOG|GPU-[0-9a-fA-F]{8}-"
+)
 
 
 def _words(name: str) -> str:

@@ -7,6 +7,7 @@ it.
 from planner.base import BadInput
 from probes.base.facts import FabricFacts
 from probes.fabric.hostlist import expand_hosts
+from probes.importers.paste_prompts import prompt_of
 from probes.importers.slurm_tables import Tables, block_sizes, define
 
 _KEYS = ("switchname", "blockname", "switches", "nodes", "linkspeed", "blocksizes")
@@ -58,7 +59,7 @@ def _lines(text: str) -> list[tuple[int, str]]:
     joined: list[tuple[int, str]] = []
     pending = ""
     for number, line in enumerate(text.splitlines(), 1):
-        bare = line.split("#")[0].strip()
+        bare = "" if prompt_of(line) else line.split("#")[0].strip()
         pending += bare.removesuffix("\\") + " "
         if not bare.endswith("\\"):
             joined += [(number, pending.strip())] if pending.strip() else []

@@ -6,8 +6,9 @@ the addresses are theirs, and no GPU shows its own; where they are behind switch
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
-from probes.machine.nvlink_domains import Domains, domains_from_links
+from probes.machine.nvlink_domains import Domains, components, domains_from_links
 
 UNREADABLE = "fffffff"  # how an address begins that the driver does not tell
 _MOST_LINKS = 36  # of any GPU: a far end's link of a higher number is a switch's port
@@ -35,10 +36,21 @@ def domains_of_far_ends(far: FarEnds, links: Sequence[int | None]) -> Domains | 
 
 
 def _are_switches(far: FarEnds, seen: Sequence[Counter[str]]) -> bool:
+    """GPUs that are cabled to each other never show the same addresses: each lacks its own.
+
+    A GPU whose list is cut shows some of those that the others do.
+    """
     ports = [port for links in far.values() for _, port in links.values()]
-    shared = len(seen) > 1 and bool(set.intersection(*map(set, seen)))
-    unreadable = any(address.startswith(UNREADABLE) for one in seen for address in one)
-    return max(ports) >= _MOST_LINKS or shared or unreadable
+    if max(ports) >= _MOST_LINKS or any(address.startswith(UNREADABLE) for one in seen for address in one):
+        return True
+    sets = [frozenset(one) for one in seen]
+    pairs = [(a, b) for a, b in combinations(range(len(sets)), 2) if sets[a] & sets[b]]
+    for group in components(len(sets), pairs):
+        most = max((sets[gpu] for gpu in group), key=len)
+        alike = sum(sets[gpu] == most for gpu in group)
+        if alike < 2 or not all(sets[gpu] <= most for gpu in group):
+            return False
+    return True
 
 
 def _cabled(seen: Sequence[Counter[str]]) -> Domains | None:

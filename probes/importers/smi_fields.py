@@ -1,9 +1,10 @@
 """The fields of one GPU as `nvidia-smi -q` names them, to a fact."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from probes.base.facts import GpuFact, Notes
+from probes.machine.nvlink_domains import Domains
 from probes.machine.nvlink_fabric import fabric_key
 
 Fields = dict[str, str]  # by 'field' (the first of that name) and by 'heading/field', in lower case
@@ -30,6 +31,15 @@ def gpu_of_fields(index: int, pci: str, fields: Fields, notes: Notes) -> GpuFact
         pcie_bytes_per_s=_pcie(fields, "max"),
         faults=(*faults, *_mig(fields), *_slow_slot(fields)),
     )
+
+
+def domains_by_fabric(gpus: Sequence[GpuFact]) -> Domains | None:
+    """GPUs of one UUID and clique are a domain behind switches; None where some are of no fabric."""
+    fabrics = list(dict.fromkeys(gpu.fabric for gpu in gpus))
+    if None in fabrics:
+        return None
+    groups = [tuple(gpu.index for gpu in gpus if gpu.fabric == fabric) for fabric in fabrics]
+    return Domains("switch", tuple(sorted(groups)), tuple(gpu.nvlinks for gpu in gpus))
 
 
 def _told(text: str | None) -> str | None:

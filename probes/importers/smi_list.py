@@ -16,6 +16,10 @@ _FAR_END = re.compile(
     r"\s{1,16}Link (\d{1,2}): Remote Device ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])"
     r": Link (\d{1,3})\s*"
 )
+_OTHER = re.compile(  # of `nvlink -c` and `-e`: what links can do, and their counters
+    r"\s{0,16}Link \d{1,2}(?:, \w|: (?!Remote)[A-Z][\w ()/-]{2,60}: ?\S)"
+)
+_ANY_LINK = re.compile(r"\s{0,16}Link (\d{1,2}):")
 _DAMAGED = re.compile(r"\s{0,16}(?:GPU \d{1,3}:|Link \d{1,2}\b)")
 _ALL_INACTIVE = "all links are inActive"
 
@@ -59,6 +63,11 @@ class Listed:
     far: FarEnds
 
 
+def is_listed(line: str) -> bool:
+    """Whether a line names a GPU with its UUID."""
+    return _GPU.fullmatch(line) is not None
+
+
 def gpus_of_list(lines: list[str], name: str, notes: Notes) -> Listed:
     """What the text lists. BadInput where there are no GPUs, or two hosts' in one text."""
     seen = _scan(lines, name, notes)
@@ -79,14 +88,25 @@ def gpus_of_list(lines: list[str], name: str, notes: Notes) -> Listed:
 def _scan(lines: list[str], name: str, notes: Notes) -> dict[int, _Seen]:
     seen: dict[int, _Seen] = {}
     current: _Seen | None = None
+    below: set[str] = set()  # links below the last line of a GPU
     for number, line in enumerate(lines, start=1):
         if gpu := _GPU.fullmatch(line):
             index = int(gpu[1])
             fact = GpuFact(index, gpu[2], gpu[3])
-            current = seen.setdefault(index, _Seen(fact))
+            current, below = seen.setdefault(index, _Seen(fact)), set()
             if current.fact != fact or index >= LARGEST_NODE_GPUS:
                 other = f"GPU {index} is here with another name or UUID than before"
                 raise BadInput(f"{name}: line {number}: {other}; give each host a file of its own")
+        elif _OTHER.match(line):
+            continue
+        elif link := _ANY_LINK.match(line):
+            if link[1] in below or not (current and current.take(line)):
+                twice = (
+                    "comes twice: the line of another GPU is missing" if link[1] in below else "is damaged"
+                )
+                damaged = f"line {number}: {line.strip()[:60]!r} {twice}"
+                notes.unknown.append(f"{damaged}; what it told is not known")
+            below.add(link[1])
         elif not (current and current.take(line)) and _DAMAGED.match(line):
             damaged = f"line {number}: {line.strip()[:60]!r} is damaged"
             notes.unknown.append(f"{damaged}; what it told is not known")

@@ -9,7 +9,7 @@ import re
 from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS
 from probes.base.facts import GpuFact, HostFacts, Notes
-from probes.importers.smi_fields import Fields, gpu_of_fields
+from probes.importers.smi_fields import Fields, domains_by_fabric, gpu_of_fields
 from probes.importers.smi_query_xml import is_log, read_log
 
 KIND = "nvidia-smi-q"
@@ -44,18 +44,14 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
         raise BadInput(f"{name}: shows {len(kept)} GPUs; give the whole output of 'nvidia-smi -q'")
     facts = tuple(gpu_of_fields(place, pci, kept[pci], notes) for place, pci in enumerate(sorted(kept)))
     _note_missing(attached, facts, notes)
-    fabrics = {gpu.fabric for gpu in facts}
-    joined = None not in fabrics
-    groups = [
-        tuple(gpu.index for gpu in facts if gpu.fabric == fabric) for fabric in sorted(map(str, fabrics))
-    ]
+    domains = domains_by_fabric(facts)
     host = HostFacts(
         name,
         KIND,
         "imported",
         gpus=facts,
-        nvlink_kind="switch" if joined else None,
-        domains=tuple(sorted(groups)) if joined else None,
+        nvlink_kind=domains.kind if domains else None,
+        domains=domains.domains if domains else None,
         unknown=tuple(notes.unknown),
         warnings=tuple(notes.warnings),
     )

@@ -74,7 +74,7 @@ def assemble(facts: Sequence[Facts], hints: Hints = NO_HINTS) -> Imported:
     every = _repeated(hosts, hints.nodes or nodes_of_runs(hosts, runs, notes))
     shape = fabric_of(every, fabrics, hints, notes)
     domains = domains_in_order(shape, hints, notes)
-    near = affinity_in_order(shape.hosts, notes)
+    near = affinity_in_order(shape.hosts, hints, notes)
     topology = _topology(shape, hints, notes)
     for measured in runs:
         topology = _measured(topology, measured, hints, notes)

@@ -52,7 +52,8 @@ def alike_hosts(hosts: Sequence[Host], facts: Sequence[FabricFacts], notes: Note
 def _ports_of(fact: FabricFacts) -> dict[str, tuple[PortFact, ...]]:
     found: dict[str, list[PortFact]] = defaultdict(list)
     for port in fact.ports:
-        found[port.host].append(port)
+        if not port.host.startswith("guid:"):  # adapters that name no host stand alone
+            found[port.host].append(port)
     return {host: tuple(ports) for host, ports in found.items()}
 
 

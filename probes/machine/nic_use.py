@@ -137,23 +137,22 @@ def _of_gpus(host: Host, usable: Sequence[int], given: Uses, notes: Notes) -> Us
         notes.warnings.append(
             f"{host.title}: NICs of GPU {_some(by_numa)} are those of the same NUMA node, {why}"
         )
-    return uses | (_of_far_gpus(host, uses, notes) if usable else {})
+    return uses | (_of_far_gpus(host, uses, usable, notes) if usable else {})
 
 
-def _of_far_gpus(host: Host, uses: Uses, notes: Notes) -> Uses:
-    """NICs of GPUs that have none on their socket: those of all others, which then share them as one pool."""
+def _of_far_gpus(host: Host, uses: Uses, usable: Sequence[int], notes: Notes) -> Uses:
+    """NICs of GPUs that have none on their socket: those of all others, which then share them as one pool.
+
+    Where no GPU has any near, as in virtual machines that show no PCIe paths, all share all of them.
+    """
     far = [gpu for gpu in range(len(host.gpus)) if gpu not in uses]
     if not far:
         return {}
     none = f"{host.title}: GPU {_some(far)} has no NIC on its socket"
-    nics = tuple(sorted({nic for mine in uses.values() for nic in mine}))
-    if not nics:
-        notes.unknown.append(f"{none}; which NIC it uses for other hosts is not known")
-        return {}
+    nics = tuple(sorted({nic for mine in uses.values() for nic in mine} or usable))
     names = _some([host.nics[nic].name for nic in nics])
-    shared = (
-        "" if len(_pools(uses, len(host.gpus))) == 1 else ", so that all GPUs are planned as sharing these"
-    )
+    alone = len(_pools(uses, len(host.gpus))) == 1
+    shared = "" if alone else ", so that all GPUs are planned as sharing these"
     other = f"; --nic-of {far[0]}=NIC gives it another"
     notes.warnings.append(f"{none} and is taken to use {names}{shared}{other}")
     return dict.fromkeys(far, nics)

@@ -6,6 +6,7 @@ from probes.machine.fabric_of import Shape
 from probes.machine.gpu_table import RACK_MODELS
 from probes.machine.hints import Hints
 from probes.machine.host import Host, Notes
+from probes.machine.nic_limits import given_nics
 from probes.machine.nic_use import affinity
 from probes.machine.nvlink_of import known_links
 
@@ -52,11 +53,11 @@ def _model_name(product: str | None, hints: Hints) -> str | None:
     return links.model if links else None
 
 
-def affinity_in_order(hosts: Sequence[Host], notes: Notes) -> dict[int, tuple[str, ...]]:
-    """The names of the nearest NICs of each GPU."""
+def affinity_in_order(hosts: Sequence[Host], hints: Hints, notes: Notes) -> dict[int, tuple[str, ...]]:
+    """The names of the nearest NICs of each GPU, or of those that a person gave it."""
     named: dict[int, tuple[str, ...]] = {}
     for host in hosts:
-        nearest = affinity(host)
+        nearest = affinity(host) | given_nics(host, hints.nic_of)
         for near in nearest.values():
             named[len(named)] = tuple(host.nics[nic].name for nic in near or ())
         hidden = [str(gpu) for gpu, near in nearest.items() if near is None]

@@ -18,7 +18,7 @@ def facts_of(table: Table) -> MeasureFacts:
     ranks, remarks = ranks_of(table, collective)
     groups, scope, more = groups_of(table.devices, ranks)
     devices = sorted(table.devices, key=lambda device: device.rank)
-    complete = [device.rank for device in devices] == list(range(ranks))
+    complete = len(devices) == ranks and all(device.rank == at for at, device in enumerate(devices))
     if not complete:
         named = f"names {len(devices)} of {ranks or 'an unknown number of'} ranks"
         unknown = (*unknown, f"the host of each rank (the list of devices {named})")

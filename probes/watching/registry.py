@@ -43,8 +43,8 @@ def find_swapper(engine: str | None, place: Place, map_file: Path | None) -> Any
     known = {module.ENGINE: module for module in modules_with("probes.watching.swaps", "ENGINE").values()}
     if engine not in known:
         raise BadInput(
-            f"--apply: {engine or 'no engine'} takes no placement while it serves, {', '.join(known)} do; "
-            "leave --apply out, and start the engine anew with the plan that pays"
+            f"--apply: the plan is for {engine or 'no engine'}; {' and '.join(known)} take a placement while "
+            "they serve; leave --apply out, and start the engine anew with the plan that pays"
         )
     return known[engine].swapper(place, map_file)
 

@@ -86,7 +86,7 @@ class Rank:
         folder = Path(asked["folder"])
         here = folder / ("plan_map.json" if self.rank < RANKS // 2 else "other_host.json")
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": PORT, "VLLM_LOGGING_LEVEL": "ERROR"}
-        os.environ |= {"MOEPLAN_MAP": str(here), "MOEPLAN_WINDOWS_KEEP": "3"}
+        os.environ |= {"MOEPLAN_MAP": str(here), "MOEPLAN_WINDOWS_KEEP": str(asked.get("keep", 3))}
         os.environ["MOEPLAN_WINDOWS_DIR"] = str(folder / "windows")
         torch = self.torch
         torch.set_num_threads(1)

@@ -124,7 +124,7 @@ class Windows:
         half = self.folder / f".{name}.{os.getpid()}"
         named = {"layer_ids": numpy.asarray(layer_ids), "map_sha256": numpy.asarray(digest)}
         with half.open("wb") as file:
-            numpy.savez_compressed(file, counts=counts.astype(numpy.int64), **named)
+            numpy.savez(file, counts=counts.astype(numpy.int64), **named)
         half.replace(self.folder / name)
         for old in [*held, self.folder / name][: -self.keep]:
             old.unlink(missing_ok=True)

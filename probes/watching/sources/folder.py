@@ -16,8 +16,10 @@ class Folder:
 
     def new(self, known: Known) -> tuple[list[tuple[str, Path]], tuple[str, ...]]:
         """((key, file) of each that is new, keys of all that are there). BadInput without a folder."""
-        if not self.path.is_dir():
-            raise BadInput(f"{self.path}: no folder is there (yet); the server makes it, or name another")
+        if not self.path.exists():
+            raise BadInput(
+                f"{self.path}: no folder or file is there (yet); the server makes it, or name another"
+            )
         found = {key: path for path in self._files() if (key := _key(path))}
         self._bad &= set(found)
         fresh = [(key, path) for key, path in found.items() if key not in self._bad and not known.has(key)]
@@ -29,6 +31,8 @@ class Folder:
         return f"{fault}; left out"
 
     def _files(self) -> Iterator[Path]:
+        if not self.path.is_dir():
+            return iter((self.path,))
         names = {path for pattern in self._patterns for path in self.path.glob(pattern)}
         return iter(sorted(path for path in names if not path.name.startswith(".")))
 

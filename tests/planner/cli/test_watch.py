@@ -85,5 +85,5 @@ def test_an_engine_that_cannot_swap(folder: Path) -> None:
     value = json.loads((folder / "plan.json").read_text()) | {"engine": "sglang"}
     (folder / "plan.json").write_text(json.dumps(value))
     result = watch("--once", "--apply", "--source", "dumps")
-    assert (result.exit_code, "takes no placement while it serves" in result.stderr) == (2, True)
+    assert (result.exit_code, "take a placement while they serve" in result.stderr) == (2, True)
     assert not (folder / "plan.watch.db").exists()

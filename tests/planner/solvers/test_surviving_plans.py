@@ -15,7 +15,7 @@ from planner.placement import Placement
 from planner.plan import judged
 from planner.planning import PlanRequest, answer
 from planner.problem import Survival
-from planner.report.verdict import verdict
+from planner.report.verdict import contest_of, verdict
 from planner.solvers.registry import method_names
 from tests.strategies import problem_of
 
@@ -150,7 +150,7 @@ def test_a_default_that_survives_nothing_is_not_called_a_winner() -> None:
         )
     )
     assert [baseline.survives for baseline in plan.baselines] == [True, False]
-    assert "R = 0" not in verdict(plan)[0]
+    assert "R = 0" not in verdict(contest_of(plan))[0]
 
 
 def test_judged_refuses_a_method_that_forgets_a_loss() -> None:

@@ -70,6 +70,17 @@ def test_a_batch_larger_than_the_rolling_window(tmp_path: Path) -> None:
     assert (store.windows()[0] == np.array([counts(load) for load in range(5, 9)])).all()
 
 
+def test_windows_that_fall_out_at_once_are_counted(tmp_path: Path) -> None:
+    """Of many that come together only those are written that stay."""
+    _, store = opened(tmp_path / "w.db")
+    told = tuple(Window(counts(load), LAYERS) for load in range(9))
+    store.add(Heard(told[:3], more=6))
+    assert (store.newest, store.windows()[1]) == (3, ())
+    store.add(Heard(told[3:]))
+    assert (store.newest, store.windows()[1]) == (9, (6, 7, 8, 9))
+    assert (store.windows()[0] == np.array([counts(load) for load in range(5, 9)])).all()
+
+
 def test_what_cannot_come_again_is_forgotten(tmp_path: Path) -> None:
     _, store = opened(tmp_path / "w.db")
     store.add(Heard(keys=("a", "b")))

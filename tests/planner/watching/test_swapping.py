@@ -195,7 +195,7 @@ def killing(step: int, counted: list[int]) -> Callable[..., Path]:
     return write
 
 
-@pytest.mark.parametrize("step", range(1, 8))
+@pytest.mark.parametrize("step", range(1, 7))
 def test_a_process_killed_anywhere_goes_on_from_there(
     step: int, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +226,6 @@ def test_a_process_killed_anywhere_goes_on_from_there(
             if (loop.folder / name).exists():
                 read_plan(loop.folder / name)
         json.loads(loop.engine.text)
-    assert ended is (step <= 6)
+    assert ended
     assert loop.engine.serves == map_of(loop.folder / "plan.json")
     assert "asked" not in loop.states()

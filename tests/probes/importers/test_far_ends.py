@@ -78,6 +78,22 @@ def test_a_cut_text_is_said() -> None:
     assert host.warnings == ()
 
 
+def test_a_gpu_that_is_not_shown_is_no_switch() -> None:
+    """Three of a mesh of four all lead to the fourth, whose lines are missing, or its first line alone."""
+    three = {one: MESHED[one] for one in range(3)}
+    assert read(text_of(three)).domains is None
+    headless = text_of(MESHED).replace(listed(4).splitlines()[3] + "\n", "")
+    assert "the line of another GPU is missing" in read(headless).unknown[0]
+
+
+def test_islands_behind_switches() -> None:
+    """Four GPUs on two switches, four on two others; a list of one GPU is cut."""
+    far = {one: [(switch(2 * (one // 4) + link % 2), link) for link in range(12)] for one in range(8)}
+    assert read(text_of(far)).domains == ((0, 1, 2, 3), (4, 5, 6, 7))
+    cut = far | {7: far[7][:1]}
+    assert read(text_of(cut)).domains == ((0, 1, 2, 3), (4, 5, 6, 7))
+
+
 def test_far_ends_that_fit_nothing_are_said() -> None:
     """An address of no GPU: who is joined is not known. So where a GPU shows no link."""
     strange = {**MESHED, 3: [(gpu(7), n) for n in range(12)]}

@@ -6,6 +6,7 @@ import pytest
 
 from planner.base import BadInput
 from probes.base.facts import HostFacts
+from probes.importers import nccl_info
 from probes.importers.registry import read_facts
 from probes.machine.assemble import assemble
 from probes.machine.hints import Hints
@@ -118,3 +119,11 @@ def test_a_cut_log_is_no_smaller_machine() -> None:
         assert all(len(host.gpus) == 4 for host in hosts)
     with pytest.raises(BadInput, match="=== System"):
         hosts_of(text[: text.index("=====")])
+
+
+def test_a_log_without_the_machine_says_how_to_get_one() -> None:
+    """INIT alone tells no topology; a benchmark's log is read as a benchmark."""
+    init = "node1:1:2 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+    with pytest.raises(BadInput, match="NCCL_DEBUG_SUBSYS=INIT,GRAPH"):
+        hosts_of(init)
+    assert not nccl_info.recognise((init + "# size algbw busbw\n").encode(), "x")

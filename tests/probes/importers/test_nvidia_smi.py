@@ -68,6 +68,12 @@ class TestNvlinkStatus:
         host = read(listed(0) + links(18) + listed(1) + links(18))
         assert [(gpu.nvlinks, gpu.nvlink_bytes_per_s) for gpu in host.gpus] == [(18, 26.562e9)] * 2
 
+    def test_capabilities_and_counters_are_passed_over(self) -> None:
+        """`nvlink -c` and `-e` list the same links again with other words."""
+        more = "\t Link 0, P2P is supported: true\n\t Link 0: Replay Errors: 0\n\t Link 0: CRC Errors: 0\n"
+        host = read(listed(0) + links(18) + listed(0) + more)
+        assert (host.gpus[0].nvlinks, host.unknown) == (18, ())
+
     def test_inactive_links_are_a_fault(self) -> None:
         """Seventeen of eighteen."""
         gpu = read(listed(0) + links(17, 1)).gpus[0]
@@ -116,6 +122,31 @@ class TestQuery:
         )
         assert host.gpus[0].fabric is None
         assert any("not ready" in sentence for sentence in host.unknown) == said
+
+    def test_columns_in_any_order_and_without_a_header(self) -> None:
+        """By their names, else by what the values look like; of a fabric of all GPUs the domain is known."""
+        uuid = "12345678-1234-1234-1234-123456789abc"
+        cells = ["0000000{0}:01:00.0", "NVIDIA GB200", "7", uuid]
+        rows = "".join(", ".join(cells).format(gpu) + "\n" for gpu in range(2))
+        host = read(f"pci.bus_id, name, fabric.cliqueId, fabric.clusterUuid\n{rows}")
+        assert [(gpu.pci, gpu.fabric) for gpu in host.gpus] == [
+            (f"000{n}:01:00.0", f"{uuid}.7") for n in (0, 1)
+        ]
+        assert (host.nvlink_kind, host.domains) == ("switch", ((0, 1),))
+        bare = read(
+            "".join(f"{n}, NVIDIA L4, GPU-0000000{n}-1111, 0000000{n}:01:00.0, 23034 MiB\n" for n in (0, 1))
+        )
+        assert [(gpu.name, gpu.pci, gpu.memory_bytes) for gpu in bare.gpus] == [
+            ("NVIDIA L4", f"000{n}:01:00.0", 23034 << 20) for n in (0, 1)
+        ]
+
+    def test_a_list_and_a_table_in_one_text(self) -> None:
+        """Both are read."""
+        text = (
+            listed(0) + links(18) + "index, name, memory.total [MiB]\n0, NVIDIA H100 80GB HBM3, 81559 MiB\n"
+        )
+        kinds = [fact.kind for fact in nvidia_smi.read(text.encode(), "x")]
+        assert kinds == ["nvidia-smi-query", "nvidia-smi-nvlink"]
 
     def test_cut_row_is_refused(self) -> None:
         """Fewer values than columns."""

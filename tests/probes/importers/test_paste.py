@@ -42,6 +42,8 @@ WRAPPINGS: dict[str, Callable[[str], str | bytes]] = {
     "a fence": lambda text: f"```\n{text}```\n",
     "a code block": lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
     "hard spaces": lambda text: text.replace(" ", "\u00a0"),
+    "a quotation": lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
+    "a quoted fence": lambda text: "```\n" + "".join(f"> > {line}\n" for line in text.splitlines()) + "```\n",
     "container": lambda text: f"root@3f2a1b4c5d6e:/workspace# nvidia-smi -L\n{text}",
     "srun": lambda text: f"me@login:~$ srun -p gpu nvidia-smi -L\n{text}me@login:~$ exit\n",
     "srun -l of one task": lambda text: behind("0", text),
@@ -59,6 +61,7 @@ NAMED: dict[str, Callable[[str], str]] = {
     "pdsh with its command": lambda text: (
         f"[ops@head ~]$ pdsh -w node7 nvidia-smi topo -m\n{behind('node7', text)}"
     ),
+    "kubectl logs": lambda text: "".join(f"[pod/node7/main] {line}\n" for line in text.splitlines()),
     "pssh": lambda text: "".join(f"[node7] {line}\n" for line in text.splitlines()),
     "dshbak": lambda text: f"----------------\nnode7\n----------------\n{text}",
     "ansible": lambda text: f"node7 | CHANGED | rc=0 >>\n{text}",

@@ -148,3 +148,5 @@ def test_what_scontrol_shows() -> None:
         "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-8] BlockSize=8\n"
     )
     assert list(blocks.blocks) == ["b1", "b2"]
+    pasted = read("[me@head ~]$ scontrol show topology\r\nSwitchName=a Nodes=n[1-2]\r\n[me@head ~]$ \r\n")
+    assert [port.host for port in pasted.ports] == ["n1", "n2"]

@@ -48,3 +48,10 @@ def test_a_gpu_without_a_nic_shares_those_of_all() -> None:
     facts = beside({(0, 0): "PIX", (1, 1): "PIX"}, 2)
     assert pools(facts) == [((0, 1, 2, 3), "NIC0+NIC1")]
     assert "all GPUs are planned as sharing these" in said(assemble([facts], HINTS))
+
+
+def test_where_all_paths_cross_sockets_all_share_all() -> None:
+    """As virtual machines show it: one pool, and it is said."""
+    facts = beside({}, 2)
+    assert pools(facts) == [((0, 1, 2, 3), "NIC0+NIC1")]
+    assert "--nic-of 0=NIC" in said(assemble([facts], HINTS))

@@ -125,6 +125,7 @@ class TestNics:
         assert "--nic-of 2=NIC" in said(shared)
         given = found(tmp_path, hints(nic_of=((2, ("mlx5_0",)), (3, ("NIC1",)))), topo=topo)
         assert nics(given.topology) == [((0, 2), "mlx5_0", 50), ((1, 3), "mlx5_1", 50)]
+        assert given.machine.affinity[3] == ("NIC1",)
 
     @pytest.mark.parametrize(
         ("nic_of", "part"), [((4, ("mlx5_0",)), "GPUs 0 to 3"), ((0, ("x",)), "no NIC 'x'")]

@@ -28,7 +28,7 @@ def write(folder: Path, number: int, values: npt.NDArray[np.int64], **more: obje
     path = folder / f"window-moe-{number:020d}-000000.npz"
     named = {"layer_ids": LAYERS, "map_sha256": "abc"} | more
     arrays: dict[str, Any] = {key: np.asarray(value) for key, value in named.items()}
-    np.savez_compressed(path, counts=values, **arrays)
+    np.savez(path, counts=values, **arrays)
     return path
 
 
@@ -117,7 +117,7 @@ def test_an_idle_window_is_none(folder: Path, source: Source, store: Store) -> N
 
 
 def test_a_folder_that_is_not_there_yet(source: Source, store: Store) -> None:
-    with pytest.raises(BadInput, match="no folder is there"):
+    with pytest.raises(BadInput, match="no folder or file is there"):
         hear(source, store)
 
 
@@ -134,6 +134,17 @@ def test_any_dump_that_moeplan_reads(folder: Path, store: Store) -> None:
     assert hear(source, store) == (0, [])
     assert store.windows()[0][0, 0].tolist() == [expert + 9 for expert in range(64)]
     assert store.windows()[0][1:].sum() == sum(counts(1, draw).sum() for draw in range(40))
+
+
+def test_a_file_that_is_written_anew_each_time(tmp_path: Path, store: Store) -> None:
+    """It is heard whenever it has changed."""
+    path = tmp_path / "load.npy"
+    source = find_source("dumps", None, Place(folder=path)).source(Place(folder=path), TINY)
+    for load in (1, 2):
+        np.save(path, counts(load))
+        assert hear(source, store) == (1, [])
+        assert hear(source, store) == (0, [])
+    assert (store.windows()[0] == np.array([counts(1), counts(2)])).all()
 
 
 def test_what_tells_the_load_follows_from_the_engine_and_what_was_given() -> None:

@@ -81,7 +81,7 @@ def test_a_full_disk_leaves_the_map(swap: MapFile, tmp_path: Path, monkeypatch: 
 
 def test_engines_that_cannot_swap_are_told_so(tmp_path: Path) -> None:
     for engine in ("sglang", None):
-        with pytest.raises(BadInput, match="fastdeploy, vllm do"):
+        with pytest.raises(BadInput, match="fastdeploy and vllm take"):
             find_swapper(engine, Place(folder=tmp_path), None)
     with pytest.raises(BadInput, match="name it with --map"):
         find_swapper("vllm", Place(folder=tmp_path / "nowhere"), None)
