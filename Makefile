@@ -19,7 +19,7 @@ PROCESSES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTS = $(BIN)/python -m pytest --quiet --numprocesses $(PROCESSES) --maxprocesses 9 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check ray engines bench skew docs format clean
+.PHONY: help demo test check ray release engines bench skew docs format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -57,6 +57,9 @@ check: $(READY) ## everything a change must pass: format, lint, types, contracts
 
 ray: $(READY) ## install Ray beside the rest, for the tests that ask for it
 	@$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --editable '.[ray]'
+
+release: $(READY) ## build sdist and wheel, install and run them in empty environments, one for each Python from 3.10 to 3.14 that is here
+	$(BIN)/python -m tests.release $(PYTHONS)
 
 engines: export MOEPLAN_SGLANG_PYTHON := $(MOEPLAN_SGLANG_PYTHON)
 engines: export MOEPLAN_VLLM_PYTHON := $(MOEPLAN_VLLM_PYTHON)

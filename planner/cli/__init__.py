@@ -2,7 +2,6 @@
 
 import click
 
-from planner import __version__
 from planner.cli.bench import bench
 from planner.cli.budget import budget
 from planner.cli.capacity import capacity
@@ -25,11 +24,19 @@ from planner.cli.sweep import sweep
 from planner.cli.topology import topology
 from planner.cli.traffic import traffic
 from planner.cli.validate import validate
+from planner.cli.version import tell_version
 from planner.cli.watch import watch
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="moeplan")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=tell_version,
+    help="Show the version and exit.",
+)
 @click.option(
     "--progress",
     type=click.Choice(["auto", "lines", "none"]),

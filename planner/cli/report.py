@@ -1,4 +1,4 @@
-"""The command that writes a page about a plan."""
+"""The command that writes a page about a plan, a comparison or a sweep."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from planner.cli.options import FILE, option
 
 
 @click.command()
-@click.argument("file", metavar="PLAN", type=FILE)
+@click.argument("file", metavar="PLAN|JSON", type=FILE)
 @option(
     "--validation",
     type=FILE,
@@ -20,10 +20,12 @@ def report(file: Path, validation: Path | None, output: Path) -> None:
     """Write one HTML page about a plan, complete in itself: the answer, the machine with the load of its
     links, traffic, balance, bounds, memory, what it rests on, and how to load it.
 
+    What `moeplan compare --json` or `sweep --json` printed becomes a page of its own.
+
     Example: moeplan report plan.json -o report.html
     """
     from planner.base import write_atomic
-    from planner.page import plan_page, read_validation
+    from planner.page import page_of
 
-    write_atomic(output, plan_page(file, read_validation(validation) if validation else None))
+    write_atomic(output, page_of(file, validation))
     click.echo(f"wrote {output}")

@@ -38,7 +38,9 @@ def validate_text(job: Job) -> str:
 
 
 def _refusal(program: str) -> str:
-    say = f"echo \"{program} is not on this host: pip install 'moeplan[hardware]' on every node\" >&2"
+    say = (
+        f"echo \"{program} is not on this host: install moeplan with its extra 'hardware' on every node\" >&2"
+    )
     return f"command -v {program} > /dev/null || {{ {say}; exit 2; }}"
 
 

@@ -1,6 +1,5 @@
-"""The page that a plan is shown by: one HTML file, complete in itself. `sections` has one file a section."""
+"""Pages: a plan, a comparison or a sweep as one HTML file, complete in itself. `sections` are a plan's."""
 
-from planner.page.plan_page import plan_page
-from planner.page.validation import read_validation
+from planner.page.page_of import page_of
 
-__all__ = ["plan_page", "read_validation"]
+__all__ = ["page_of"]

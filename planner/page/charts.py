@@ -31,9 +31,11 @@ def bars(title: str, found: Sequence[Bar]) -> Html:
     return drawing(BARS + VALUE, LINE * len(found), f"{title}: {said}", parts)
 
 
-def stacked(title: str, parts_of: Sequence[tuple[str, float, str]]) -> Html:
-    """One bar of parts, as wide as their sum; the key below names each with its figure."""
-    whole = sum(max(value, 0.0) for _, value, _ in parts_of)
+def stacked(title: str, parts_of: Sequence[tuple[str, float, str]], whole: float | None = None) -> Html:
+    """One bar of parts; the key below names each with its figure. `whole`: what is as wide as the drawing,
+    where that is more than the parts come to.
+    """
+    whole = whole or sum(max(value, 0.0) for _, value, _ in parts_of)
     wide, parts, x = 640.0, [], 0.0
     keys = []
     for number, (name, value, said) in enumerate(parts_of):

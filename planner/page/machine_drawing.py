@@ -44,7 +44,7 @@ def draw_machine(topology: Topology, busy: Busy) -> Html:
     nodes = list(_nodes(topology))
     drawn, left_out = _busiest(nodes, busy)
     across = 2 if len(drawn) > 1 else 1
-    wide = min(max(node.gpus for node in drawn), ACROSS) * CELL + 74
+    wide = max(gpus_across(topology), 3) * CELL + 74
     parts: list[Html] = []
     y = 0
     for start in range(0, len(drawn), across):
@@ -62,6 +62,11 @@ def draw_machine(topology: Topology, busy: Busy) -> Html:
         f"{topology.name}: {topology.node_count} nodes, {topology.gpu_count} GPUs, with the load of each link"
     )
     return drawing(total, y + height, label, [*parts, fabric])
+
+
+def gpus_across(topology: Topology) -> int:
+    """GPUs side by side in a node, of the node that has most."""
+    return min(max(len(node.gpus) for node in topology.nodes), ACROSS)
 
 
 def _nodes(topology: Topology) -> Iterator[_Node]:
@@ -125,7 +130,7 @@ def _draw_node(node: _Node, x: int, y: int, wide: int, busy: Busy) -> Html:
     for tier, links in node.links:
         parts.append(label_at(x + 8, top + 15, tier, class_="dim"))
         if _idle(links, busy):
-            parts.append(label_at(x + 62, top + 15, f"{_chips(links)} links, nothing sent", class_="dim"))
+            parts.append(label_at(x + 62, top + 15, "nothing sent", class_="dim"))
             top += ROW
             continue
         for chip, (out, into) in enumerate(_both(links)):

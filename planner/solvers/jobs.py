@@ -31,7 +31,11 @@ def worked_off(
         workers = workforce.workers or cluster_cpus or (cpus() if seconds > WORTH_PROCESSES_SECONDS else 1)
         workers = min(workers, max(len(jobs), 1))
         apart = workers > 1 or workforce.ray
-        results = work_apart(work, jobs, Workforce(workers, workforce.ray)) if apart else _here(work, jobs)
+        results = (
+            work_apart(work, jobs, Workforce(workers, workforce.ray), progress)
+            if apart
+            else _here(work, jobs)
+        )
         found: dict[int, Result] = {}
         with closing(results):
             for number, result in results:

@@ -3,17 +3,28 @@
 Ctrl-C reaches only the parent.
 """
 
+import errno
+import os
 import signal
+import threading
+import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from planner.base import BadInput
 from planner.problem import Problem, layers_of
 from planner.solvers.kernels.arrays import Solved
+from planner.solvers.registry import Progress
 from planner.solvers.workforce import Deadline, SolveBlock, Workforce
 
+LOOK_SECONDS = 0.5  # between two looks whether our parent lives
+# What the system says where it has no process, descriptor, or place in /dev/shm for us.
+_STARTS_NONE = {
+    errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS, errno.EACCES,
+}  # fmt: skip
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -27,7 +38,7 @@ def solve_apart(
         deadline.progress(0.0, f"{len(blocks)} blocks of layers over {workers} workers")
     block = partial(_solved, solve, deadline.budget_seconds)
     jobs = (layers_of(problem, rows) for rows in blocks)
-    with closing(work_apart(block, jobs, Workforce(workers, workforce.ray))) as results:
+    with closing(work_apart(block, jobs, Workforce(workers, workforce.ray), deadline.progress)) as results:
         for count, result in enumerate(results, start=1):
             yield result  # kept before it is told: Ctrl-C may come in between
             if deadline.progress:
@@ -35,14 +46,46 @@ def solve_apart(
 
 
 def work_apart(
-    work: Callable[[Job], Result], jobs: Iterable[Job], workforce: Workforce
+    work: Callable[[Job], Result], jobs: Iterable[Job], workforce: Workforce, tell: Progress | None = None
 ) -> Generator[tuple[int, Result], None, None]:
     """What `work` makes of each job, beside the job's number, as they are finished, in any order.
 
-    Both travel to other processes: they must be picklable.
+    Both travel to other processes: they must be picklable. Where the system starts none, all is done in this
+    one, and `tell` hears why; BadInput where one of them is killed.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that there are no semaphores, which is told below
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    every, done = list(jobs), set()
+    try:
+        for number, result in _over_processes(work, every, workforce):
+            done.add(number)
+            yield number, result
+    except BrokenProcessPool as fault:
+        raise BadInput(
+            f"one of {workforce.workers} worker processes was killed, for want of memory most likely; "
+            "take fewer --workers"
+        ) from fault
+    except OSError as fault:
+        if workforce.ray or fault.errno not in _STARTS_NONE:
+            raise
+        if tell:
+            tell(0.0, f"in this process, for no other can be started ({fault.strerror})")
+        for number, job in enumerate(every):
+            if number not in done:
+                yield number, work(job)
+
+
+def _over_processes(
+    work: Callable[[Job], Result], jobs: Sequence[Job], workforce: Workforce
+) -> Generator[tuple[int, Result], None, None]:
     workers = workforce.workers or 1
     from joblib import Parallel, delayed, parallel_config
+    from joblib._multiprocessing_helpers import mp
+
+    if mp is None and not workforce.ray:
+        raise OSError(errno.ENOSPC, "no semaphores: /dev/shm is full, or cannot be written")
 
     with parallel_config(**_backend(workforce), n_jobs=workers, max_nbytes=None), _no_process_left(workforce):
         tasks = (delayed(_numbered)(number, work, job) for number, job in enumerate(jobs))
@@ -58,7 +101,8 @@ def work_apart(
 def _backend(workforce: Workforce) -> dict[str, Any]:
     if workforce.ray:
         return {"backend": "ray"}
-    return {"backend": "loky", "inner_max_num_threads": 1, "initializer": _leave_ctrl_c_to_the_parent}
+    start = {"initializer": _begin, "initargs": (os.getpid(),)}
+    return {"backend": "loky", "inner_max_num_threads": 1, **start}
 
 
 @contextmanager
@@ -95,9 +139,18 @@ def _solved(solve: SolveBlock, budget_seconds: float | None, problem: Problem) -
     return solve(problem, budget_seconds=budget_seconds, progress=None)
 
 
-def _leave_ctrl_c_to_the_parent() -> None:
-    """A terminal sends it to every process of the group; the parent stops the workers itself."""
+def _begin(parent: int) -> None:
+    """A terminal sends Ctrl-C to every process of the group; the parent stops the workers itself. Where it
+    was killed they stop by themselves.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager

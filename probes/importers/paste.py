@@ -21,6 +21,9 @@ _BINARY = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"BZh")
 _ESCAPE = re.compile(
     rb"\x1b(?:\[[0-9;:?<=>]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
 )
+_CONTROL = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]"
+)  # would reach a terminal, or a file
 _INVISIBLE = (("\ufeff", ""), ("\u200b", ""), ("\u00a0", " "))
 _QUOTE, _QUOTED = re.compile(rb"^[ \t]{0,8}(?:>[ \t]?){1,8}"), 0.8
 _LABELLED = re.compile(
@@ -60,7 +63,10 @@ class _Lines:
 
 
 def plain(content: bytes) -> bytes:
-    """The text in UTF-8 without escape sequences, byte order mark and carriage returns; binary as it is."""
+    """The text in UTF-8 without escapes, control characters, byte order mark and carriage returns.
+
+    Binary stays as it is.
+    """
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") and len(content) > 3:
         content = content.decode("utf-16", "replace").encode()
     elif b"\0" in content[:4096] or content.startswith(_BINARY):
@@ -71,7 +77,7 @@ def plain(content: bytes) -> bytes:
         content = _unquoted(content)
     for seen, instead in _INVISIBLE:
         content = content.replace(seen.encode(), instead.encode())
-    return content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return _CONTROL.sub(b"", content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
 
 def _unquoted(content: bytes) -> bytes:

@@ -141,7 +141,7 @@ def _late(url: str, seconds: float) -> str:
 
 def _excerpt(error: urllib.error.HTTPError) -> str:
     try:
-        told = error.read(2000).decode(errors="replace")
+        told = error.read1(2000).decode(errors="replace")  # once: it may drip too
     except (OSError, http.client.HTTPException):
         told = ""
     return _plain(told) or str(error.reason)

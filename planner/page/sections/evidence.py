@@ -4,6 +4,8 @@ from itertools import groupby
 
 from planner.base import human_bandwidth, human_bytes
 from planner.cost import constants_of, whole_step
+from planner.load import shipped_load
+from planner.model import find_model, model_names
 from planner.page.evidence_kind import KINDS, kind_tag
 from planner.page.html import Content, tag
 from planner.page.tables import folded_table, table_of
@@ -14,10 +16,10 @@ TITLE = "What it rests on"
 MEANINGS = {
     "exact": "counted from the model's own shapes",
     "measured": "on the machine that is planned for",
-    "read": "from a driver, the system, or a release's sources",
-    "imported": "from what a tool printed",
+    "read": "from a driver, the system, a model's configuration, or an engine's sources",
+    "imported": "from a file that was given, or what a tool printed",
     "fitted": "to measurements that others published, on the chip named",
-    "preset": "from data sheets, shipped with moeplan",
+    "preset": "from data sheets and publications, shipped with moeplan",
     "assumed": "nobody said or measured it",
 }
 
@@ -139,7 +141,7 @@ def _question(told: Told) -> list[Row]:
     layers, unmeasured = len(load.layer_ids), len(load.unmeasured_layer_ids)
     measured = f"{layers - unmeasured} of {layers} layers"
     if unmeasured < layers:
-        rows.append(("expert load", measured, "imported", load.source))
+        rows.append(("expert load", measured, _load_kind(told), load.source))
     if unmeasured:
         rows.append(
             (
@@ -158,6 +160,13 @@ def _question(told: Told) -> list[Row]:
         )
     )
     return rows
+
+
+def _load_kind(told: Told) -> str:
+    """Published figures ship with moeplan; every other load was a file."""
+    name = told.problem.model.name
+    shipped = shipped_load(find_model(name)) if name in model_names() else None
+    return "preset" if shipped is not None and shipped.source == told.problem.load.source else "imported"
 
 
 def _faults(told: Told) -> Content:

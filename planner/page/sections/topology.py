@@ -7,7 +7,7 @@ from planner.page.charts import key
 from planner.page.document import paragraphs
 from planner.page.evidence_kind import kind_tag
 from planner.page.html import Content, figure, tag
-from planner.page.machine_drawing import Busy, draw_machine
+from planner.page.machine_drawing import Busy, draw_machine, gpus_across
 from planner.page.tables import folded_table, table_of
 from planner.page.told import Told
 from planner.report.topology import tiers_table
@@ -38,7 +38,7 @@ def section(told: Told) -> Content:
                 tag("div", drawn, class_="scroll wide"),
                 tag("p", class_="says", aria_live="polite"),
                 class_="map",
-                data_across=8,
+                data_across=gpus_across(topology),
             ),
             tag("figcaption", _legend()),
         ),

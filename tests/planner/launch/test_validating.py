@@ -91,7 +91,10 @@ def test_gpus_that_are_left_out_are_not_seen(tmp_path: Path) -> None:
 def test_a_host_without_moeplan_is_told_what_to_install(tmp_path: Path) -> None:
     done = started(tmp_path, script_of(job()), programs=("torchrun",))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "moeplan is not on this host: pip install 'moeplan[hardware]' on every node\n"
+    assert (
+        done.stderr
+        == "moeplan is not on this host: install moeplan with its extra 'hardware' on every node\n"
+    )
 
 
 def test_slurm_starts_it_in_the_order_of_the_host_file() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.page import plan_page
+from planner.page.plan_page import plan_page
 from planner.page.sections import ORDER
 from tests.planner.page.browser import Browser, browser, chromium
 from tests.planner.page.pages import large_plan

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from click.testing import CliRunner, Result
 from planner.cli import main
 from planner.cost import cost, exchanges_L, ledger
 from planner.engines import default_placement
-from planner.page import plan_page
+from planner.page.plan_page import plan_page
 from planner.page.tables import WORST
-from planner.plan import Plan, read_plan, write_plan
+from planner.plan import Plan, kept_of, read_kept, read_plan, write_plan
 from planner.planning import PlanRequest, answer
 from planner.report.answer import Asked, plan_answer
 from tests.planner.page.pages import Page, large_plan, standing
@@ -110,10 +111,6 @@ def test_loads_of_gpus_are_those_of_the_cost_model(plan: Plan, page: Page) -> No
 
 
 def test_traffic_is_what_the_cost_model_sends_of_the_kept_tokens(file: Path, page: Page) -> None:
-    from dataclasses import replace
-
-    from planner.plan import kept_of, read_kept
-
     saved = read_plan(file)
     kept = kept_of(saved.value)
     assert kept is not None

@@ -124,6 +124,13 @@ def test_binary_stays_as_it_is() -> None:
         assert plain(content) == content
 
 
+def test_no_control_character_gets_in() -> None:
+    """Of C0, C1 and DEL: a name with one would reach a terminal, and the topology file."""
+    text = listed().replace("80GB", "80\x07\x85GB\x7f\x1b")
+    (host,) = (fact for fact in read_facts(text.encode(), "x") if isinstance(fact, HostFacts))
+    assert {gpu.name for gpu in host.gpus} == {"NVIDIA H100 80GB HBM3"}
+
+
 def test_a_cut_anywhere_gives_no_other_count_in_silence() -> None:
     """Two hosts behind their names, cut at any byte: as many GPUs, or a sentence, or a refusal."""
     text = (behind("n1", ONE) + behind("n2", listed(host=1) + matrix())).encode()
