@@ -22,6 +22,7 @@ from planner.solvers import (
     Progress,
     Score,
     Search,
+    Workforce,
     best_rows,
     find_candidates,
     find_placement,
@@ -112,7 +113,7 @@ def row_of(problem: Problem, held_out: LoadProfile, instance: str) -> dict[str, 
     score = objective_score(problem, windows_of(problem, held_out))
     offered = {name: list(find_candidates(name)(in_expectation(problem))) for name in _methods(problem)}
     alone = {name: float(score(placements[-1]).sum()) for name, placements in offered.items() if placements}
-    auto = float(score(find_placement(problem, Search()).placement).sum())
+    auto = float(score(find_placement(problem, Search(workforce=Workforce(1))).placement).sum())
     seconds = {name: float(score(placement).sum()) for name, placement in _without(problem, offered)}
     return {
         "instance": instance,

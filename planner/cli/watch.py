@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from planner.base import BadInput
-from planner.cli.console import tell
+from planner.cli.console import Interrupted, tell
 from planner.cli.options import FILE, json_option, option, options
 
 place_options = options(
@@ -123,6 +123,9 @@ def watch(
     try:
         with _told(metrics) as publish:
             _rounds(watched, publish, once=once, every=every, as_json=as_json)
+    except KeyboardInterrupt as stop:
+        kept = f"{state} has what was heard"
+        raise Interrupted(f"ended; {kept}, and a swap that was begun is gone on with at the start") from stop
     finally:
         watched.close()
 

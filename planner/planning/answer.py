@@ -12,7 +12,7 @@ from planner.engines import find_engine
 from planner.load import LoadProfile, split_windows
 from planner.model import ModelSpec, find_model
 from planner.plan import Origin, Plan
-from planner.planning.lookup import find_load, map_notes, model_notes, workload_for
+from planner.planning.lookup import find_load, map_notes, model_notes, refuse_other_transport, workload_for
 from planner.planning.machine import Machine, find_machine
 from planner.planning.narrower import with_narrower
 from planner.planning.redundancy import redundant_curve
@@ -61,6 +61,7 @@ def resolve(request: PlanRequest) -> ResolvedRequest:
     replica_rule = request.replica_rule
     if not replica_rule:
         replica_rule = engine.replica_rule(request.phase, topology, model) if engine else "even"
+    refuse_other_transport(request, replica_rule, model, topology, engine)
     problem_of = problem_of_r(
         model,
         topology,

@@ -19,6 +19,7 @@ from planner.topology import (
 )
 
 DEFAULT_TOPOLOGY = "hgx-h100"
+GATHERED, GATHERED_RULE = "allgather", "row-index"  # of a launch without an all-to-all
 TOKENS_PER_RANK = {"decode": 128, "prefill": 4096}
 
 
@@ -124,6 +125,26 @@ def workload_for(
         output_tokens=output,
         attention_tp=request.attention_tp,
         context_given=given,
+    )
+
+
+def refuse_other_transport(
+    request: PlanRequest, rule: str, model: ModelSpec, topology: Topology, engine: Engine | None
+) -> None:
+    """BadInput where an all-to-all is asked for and the rule is that of a launch without one."""
+    asked = request.transport
+    if rule != GATHERED_RULE or asked in (None, GATHERED):
+        return
+    if engine is not None and engine.transport(request.phase, topology, model) != GATHERED:
+        return
+    who = (
+        f"{engine.TITLE} would serve {model.name} on {topology.name}"
+        if engine
+        else f"an engine with {rule} runs"
+    )
+    raise BadInput(
+        f"--transport {asked}: {who} without an all-to-all ({rule}): every GPU gets every token; "
+        f"use --transport {GATHERED}, or leave it out"
     )
 
 

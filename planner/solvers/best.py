@@ -12,10 +12,13 @@ Score = Callable[[Placement], npt.NDArray[np.float64]]  # one number a layer, lo
 
 
 class BestRows:
-    """A tie goes to the earlier; two placements are held at a time."""
+    """A tie goes to the earlier; two placements are held at a time.
 
-    def __init__(self, score: Score) -> None:
-        self._score = score
+    `worth`: share of the first one's score that a later row must win.
+    """
+
+    def __init__(self, score: Score, worth: float = 0.0) -> None:
+        self._score, self._worth, self._most_L = score, worth, np.empty(0)
         self._first: Placement | None = None
         self._expert_LP, self._score_L = np.empty((0, 0), dtype=np.int64), np.empty(0)
         self.offers = 0
@@ -28,7 +31,8 @@ class BestRows:
                 placement.expert_LP.copy(),
                 score_L.copy(),
             )
-        better_L = score_L < self._score_L
+            self._most_L = score_L * (1 - self._worth)
+        better_L = (score_L < self._score_L) & (score_L <= self._most_L)
         self._expert_LP[better_L], self._score_L[better_L] = placement.expert_LP[better_L], score_L[better_L]
         self.offers += 1
 
@@ -43,9 +47,13 @@ def best_rows(
     candidates: Iterable[Placement],
     score: Score,
     more: Callable[[], bool] = lambda: True,
+    worth: float = 0.0,
 ) -> Placement:
-    """Every layer's best row among the placement and the candidates. `more` is asked after each candidate."""
-    best = BestRows(score)
+    """Every layer's best row among the placement and the candidates, which must win that share of its score.
+
+    `more` is asked after each candidate.
+    """
+    best = BestRows(score, worth)
     best.offer(placement)
     for candidate in candidates:
         best.offer(candidate)

@@ -25,6 +25,9 @@ from planner.solvers.registry import find_method
 
 ROUNDS = 4  # of weights that follow the worst domain
 STEP = 4.0  # how sharply they follow: the power of a domain's peak beside the mean of all
+# Of a layer's score, where windows are a sample of one series: what fits them better by less is as often
+# worse on others (docs/log.md)
+WORTH = 0.005
 SCALE = 1e9  # weighed loads are counts again
 
 
@@ -41,7 +44,14 @@ def levelled(
     """
     if (len(windows.loads) == 1 and problem.speed_G is None) or not more():
         return placement
-    return best_rows(placement, _candidates(problem, windows, placement), score, more)
+    worth = WORTH if _one_series(windows) and not problem.objective.robust else 0.0
+    return best_rows(placement, _candidates(problem, windows, placement), score, more, worth)
+
+
+def _one_series(windows: Windows) -> bool:
+    """Several windows of one domain, or one of each, which are split like any series."""
+    count, domains = len(windows.loads), len(set(windows.domain_W))
+    return count > 1 and domains in (1, count)
 
 
 def joined(problem: Problem, placement: Placement) -> Placement:

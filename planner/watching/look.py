@@ -141,14 +141,9 @@ def _verdict(plan: Plan, saved: SavedPlan, swaps: Sequence[Swap], oldest: int, t
     promised = plan.saved_seconds or 0.0
     step = whole_step(plan.problem, _running(plan), saved.value.get("engine")).total_seconds
     known = trust(swaps, oldest, promised)
-    return Verdict(
-        step,
-        promised,
-        _swap_seconds(plan.moves, terms),
-        terms.horizon_seconds / step,
-        known,
-        terms.least_gain,
-    )
+    swap_seconds, how = _swap(plan.moves, terms)
+    steps = terms.horizon_seconds / step
+    return Verdict(step, promised, swap_seconds, steps, known, terms.least_gain, how)
 
 
 def _running(plan: Plan) -> Cost:
@@ -158,15 +153,18 @@ def _running(plan: Plan) -> Cost:
     return found
 
 
-def _swap_seconds(moves: Moves, terms: Terms) -> float:
-    """What nobody is served for; where weights move beside the traffic, the time they have the links."""
+def _swap(moves: Moves, terms: Terms) -> tuple[float, str]:
+    """(seconds of a swap, what they are): what nobody is served for; where weights move beside the traffic,
+    the time they have the links.
+    """
     if terms.restart_seconds is not None:
-        return terms.restart_seconds
+        return terms.restart_seconds, "a restart, as given"
     if terms.stall_seconds is not None:
-        return terms.stall_seconds
+        return terms.stall_seconds, "a stall, as given"
     if not terms.stops:
-        return moves.seconds
-    return max(moves.seconds, moves.most_received_bytes / REARRANGED_BYTES_PER_S)
+        return moves.seconds, "of the links, predicted"
+    stall = max(moves.seconds, moves.most_received_bytes / REARRANGED_BYTES_PER_S)
+    return stall, "a stall, predicted; no restart"
 
 
 def _last_promise(swaps: Sequence[Swap]) -> float:

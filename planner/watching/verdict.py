@@ -39,6 +39,7 @@ class Verdict:
     steps: float  # in the horizon
     trust: float  # share of earlier promises that was kept
     least_gain: float
+    swap: str = ""  # what `swap_seconds` are of
 
     @property
     def gain(self) -> float:
@@ -63,8 +64,11 @@ class Verdict:
         saves = (
             f"another plan saves {gain}, {human_seconds(self.expected_seconds)} over {self.steps:,.0f} steps"
         )
-        beside = f"{saves}{believed}; the swap takes {human_seconds(self.swap_seconds)}"
+        beside = f"{saves}{believed}; the swap takes {human_seconds(self.swap_seconds)}{self._of()}"
         return f"re-planning pays: {beside}" if self.pays else f"re-planning does not pay: {beside}"
+
+    def _of(self) -> str:
+        return f" ({self.swap})" if self.swap else ""
 
 
 def trust(swaps: Sequence[Swap], oldest: int, promised: float) -> float:

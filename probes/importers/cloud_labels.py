@@ -106,7 +106,7 @@ def _value(content: bytes, name: str) -> Any:
 def _rows(text: str, name: str) -> Iterator[dict[str, Any]]:
     """The nodes of `kubectl get nodes --show-labels`, whose last column is 'key=value,key=value'."""
     lines = text.split("\n")
-    start = next(at for at, line in enumerate(lines) if re.search(r"\bLABELS[ \t]*$", line))
+    start = next(at for at, line in enumerate(lines) if re.search(r"NAME\s.*LABELS[ \t]*$", line))
     for number, line in enumerate(lines[start + 1 :], start=start + 2):
         words = line.split()
         if not words:

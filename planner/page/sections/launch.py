@@ -1,5 +1,7 @@
 """How to load it: the commands, and what `emit` writes for the plan's engine."""
 
+from shlex import quote
+
 from planner.base import BadInput
 from planner.engines import Emission, engine_names, find_engine, map_formats, plugin_engines
 from planner.launch import job_for, launched
@@ -24,18 +26,20 @@ def section(told: Told) -> Content:
             ),
             _commands(
                 [
-                    f"moeplan evaluate {told.file} --all-engines",
-                    f"moeplan emit {told.file} --engine ENGINE -o out",
+                    f"moeplan evaluate {quote(str(told.file))} --all-engines",
+                    f"moeplan emit {quote(str(told.file))} --engine ENGINE -o out",
                 ]
             ),
         ]
     words, emission, refused = _emission(told, engine)
-    commands = [f"moeplan emit {told.file} --engine {engine}{words} -o out"]
+    plan, several = quote(str(told.file)), told.problem.topology.node_count > 1
+    commands = [f"moeplan emit {plan} --engine {engine}{words} -o out"]
     if emission is None:
         return [paragraphs(f"`emit` refuses: {refused}"), _commands(commands)]
     if engine in map_formats() and not emission.ignored:
         commands.append("moeplan check out")
-    commands += ["bash out/launch.sh", f"moeplan validate {told.file}"]
+    start = "bash out/launch.sh" + ("  # on every node, as the notes say" if several else "")
+    commands += [*([start] if emission.commands else []), f"moeplan validate {plan}"]
     return [
         paragraphs(
             "These write what the engine loads, judge it, start the engine, and run the plan's own dispatch."

@@ -20,7 +20,7 @@ def section(told: Told) -> Content:
     if run is None:
         return paragraphs(
             f"Not run, or not given here: `moeplan validate {told.file} --json > run.json`, then "
-            f"`moeplan report {told.file} --validation run.json`."
+            f"`moeplan report {told.file} --validation run.json -o report.html`."
         )
     check_of_plan(run, told.problem, told.layer_ids, "--validation")
     where = "GPUs" if run["device"] == "cuda" else "the CPU"

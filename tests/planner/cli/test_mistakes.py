@@ -93,6 +93,8 @@ MISTAKES = [
     (f"{MIXTRAL} --engine sgland", "did you mean 'sglang'?"),
     (f"{MIXTRAL} --method refin", "did you mean 'refine'?"),
     (f"{MIXTRAL} --transport pigeon", "slot, rank, node, allgather"),
+    (f"{MIXTRAL} --replica-rule row-index --transport node", "use --transport allgather, or leave it out"),
+    ("solve --model deepseek-v2-lite --engine tokenspeed --transport slot", "without an all-to-all"),
     ("slove --model mixtral", "Did you mean 'solve'"),
     (f"{MIXTRAL} --redundnat 8", "--redundant"),
     # a number that cannot be

@@ -87,3 +87,16 @@ def test_an_engine_that_cannot_swap(folder: Path) -> None:
     result = watch("--once", "--apply", "--source", "dumps")
     assert (result.exit_code, "take a placement while they serve" in result.stderr) == (2, True)
     assert not (folder / "plan.watch.db").exists()
+
+
+def test_ctrl_c_ends_it_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between rounds: what was heard is kept, and the line says where."""
+
+    def stopped(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", stopped)
+    result = watch("--every", "1")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("moeplan: ended; plan.watch.db has what was heard")
+    assert watch("--once").output.startswith("round 1: 0 new windows, 2 in all")

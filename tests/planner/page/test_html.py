@@ -7,7 +7,7 @@ from planner.page.html import Html, figure, markup, tag
 from tests.planner.page.pages import Page
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.text(max_size=40))
 def test_any_text_stays_text(text: str) -> None:
     """In a tag and in an attribute; letters that nobody sees become one that is seen."""

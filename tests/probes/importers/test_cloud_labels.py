@@ -183,5 +183,7 @@ def test_models_alone_and_a_cut_table() -> None:
     """Where no label tells of switches the model still counts; a row that is cut is refused."""
     (facts,) = cloud_labels.read(as_table({"n1": {f"{GFD}product": "NVIDIA-H200"}}).encode(), "x")
     assert (facts.gpu_names, facts.ports) == (("NVIDIA-H200",), ())
+    glued = as_table(nodes(2)).replace("VERSION   LABELS", "VERSIONLABELS").encode()
+    assert len(cloud_labels.read(glued, "x")[0].ports) == 2
     with pytest.raises(BadInput, match="no whole row"):
         cloud_labels.read(as_table(nodes(2)).encode()[:-190], "x")
