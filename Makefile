@@ -19,7 +19,7 @@ PROCESSES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTS = $(BIN)/python -m pytest --quiet --numprocesses $(PROCESSES) --maxprocesses 9 --dist loadfile -m 'not alone' && $(BIN)/python -m pytest --quiet -m alone tests/probes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check ray release engines bench skew docs format clean
+.PHONY: help demo test fuzz check ray release engines bench skew docs format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -46,6 +46,10 @@ demo: $(READY) ## the main job: plan Mixtral on a preset, write what three engin
 
 test: $(READY) ## run the tests
 	$(TESTS)
+
+fuzz: $(READY) ## damaged files into every reader, and every kill point of every writer, for minutes (SECONDS=600)
+	MOEPLAN_FUZZ=1 $(BIN)/python -m pytest --quiet tests/planner/maps/test_crashes.py
+	$(BIN)/python -m tests.fuzz $(or $(SECONDS),600)
 
 check: $(READY) ## everything a change must pass: format, lint, types, contracts, tests
 	@echo '== format'; $(BIN)/ruff format --check

@@ -4,6 +4,7 @@ import io
 import math
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from functools import lru_cache
@@ -87,7 +88,11 @@ def _header(head: bytes, version: tuple[int, int]) -> "tuple[tuple[int, ...], bo
     read = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
     file = io.BytesIO(head)
     formats.read_magic(file)
-    shape, by_columns, dtype = read(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # that a header is of Python 2, or damaged to look so: it is read all the same
+        shape, by_columns, dtype = read(file)
     return shape, by_columns, dtype
 
 

@@ -28,6 +28,13 @@ def test_arrays_are_read(tmp_path: Path) -> None:
     assert read_npz(tmp_path / "one.npy")["array"].tolist() == [0, 1, 2]
 
 
+def test_a_header_of_python_2_is_read_without_a_word(tmp_path: Path) -> None:
+    """NumPy warns of it on the terminal; the numbers are the same."""
+    np.save(tmp_path / "one.npy", np.arange(3))
+    old = (tmp_path / "one.npy").read_bytes().replace(b"(3,), }  ", b"(3L,), } ", 1)
+    assert read_npz(saved(tmp_path, old))["array"].tolist() == [0, 1, 2]
+
+
 def test_damaged_arrays_are_refused(tmp_path: Path) -> None:
     """A pickle is not loaded, a bomb not unfolded; text, a torn archive and a header that lies are named."""
     np.save(tmp_path / "pickle.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
