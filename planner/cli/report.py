@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from planner.cli.console import tell
 from planner.cli.options import FILE, option
 
 
@@ -28,4 +29,4 @@ def report(file: Path, validation: Path | None, output: Path) -> None:
     from planner.page import page_of
 
     write_atomic(output, page_of(file, validation))
-    click.echo(f"wrote {output}")
+    tell(f"wrote {output}")

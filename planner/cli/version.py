@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from planner import __version__
+from planner.cli.console import tell
 
 BUILT = Path(__file__).parent.parent / "data" / "commit"  # written by hatch_build.py
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -25,7 +26,7 @@ def version_text() -> str:
 def tell_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     """The callback of the option: it answers and ends."""
     if asked and not context.resilient_parsing:
-        click.echo(version_text())
+        tell(version_text())
         context.exit()
 
 

@@ -101,7 +101,7 @@ def test_a_file_that_asks_for_nonsense_is_refused(tmp_path: Path) -> None:
     """One line with the place."""
     path = tmp_path / "plan.json"
     value = plan_file(path, "--redundant", "8", "--method", "greedy")
-    for wrong, words in (("some", "survive 'some': give the number"), (2, "'survive'")):
+    for wrong, words in (("some", "'survive' is 'some'; expected a number of GPUs"), (2, "'survive'")):
         path.write_text(json.dumps({**value, "survive": wrong}))
         result = run("check", path)
         assert result.exit_code == 2

@@ -127,7 +127,7 @@ DAMAGE: list[tuple[tuple[Any, ...], Any, str]] = [
     ((*PHASE, "settings"), 0, "'settings' is 0"),
     ((*PHASE, "error"), -0.1, "'error' is -0.1"),
     ((*PHASE, "held_out_error"), float("inf"), "'held_out_error' is inf"),
-    ((*PHASE, "machine"), "two\nlines", "machine is 'two"),
+    ((*PHASE, "machine"), "two\nlines", "'machine' is 'two"),
     ((*PHASE, "date"), "yesterday", "'date' is 'yesterday'; expected a day like 2026-01-15"),
     ((*PHASE, "date"), "20260115", "expected a day"),
 ]

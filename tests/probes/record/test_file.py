@@ -1,6 +1,7 @@
 """A probe file: written, read back strictly, imported."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.base import BadInput
+from planner.base import BadInput, flat
 from probes.base.facts import PATHS, GpuFact, HostFacts, NicFact
 from probes.importers.registry import read_facts
 from probes.ranks.launch import Launch
@@ -124,8 +125,9 @@ def test_a_file_cut_short(tmp_path: Path) -> None:
             read_record(tmp_path / "cut.json")
 
 
+texts = st.text(max_size=20).filter(lambda text: flat(text) == text)  # else written as one harmless line
 labels = st.sampled_from((*PATHS, "NV1", "NV18"))
-sentences = st.tuples(st.text(max_size=20)) | st.just(())
+sentences = st.tuples(texts) | st.just(())
 rates = st.none() | st.floats(1, 1e12)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 junk = st.recursive(
@@ -136,7 +138,7 @@ junk = st.recursive(
 
 @st.composite
 def gpu_facts(draw: st.DrawFn, index: int) -> GpuFact:
-    name, numa = draw(st.none() | st.text(max_size=9)), draw(st.none() | st.integers(0, 9))
+    name, numa = draw(st.none() | texts), draw(st.none() | st.integers(0, 9))
     return GpuFact(
         index, name, uuid(1, index), numa=numa, nvlink_bytes_per_s=draw(rates), faults=draw(sentences)
     )
@@ -164,6 +166,13 @@ def hosts(draw: st.DrawFn) -> HostFacts:
         domains=draw(st.none() | st.just(tuple((gpu,) for gpu in range(gpus)))),
         unknown=draw(sentences),
     )
+
+
+def test_what_a_driver_says_cannot_act(tmp_path: Path) -> None:
+    """A fault's text with an escape and a line break is written so that the reader takes it."""
+    one = record(7)
+    told = replace(one, host=replace(one.host, unknown=("a\x1b[2J\nb",)))
+    assert read_record(write_record(told, tmp_path)).host.unknown == ("a\\x1b[2J b",)
 
 
 @given(hosts())
