@@ -91,8 +91,7 @@ def test_c11_hash_routed_layers_are_planned(tmp_path: Path) -> None:
     counts_LE = np.repeat([0, 6], [3, 40])[:, None] * np.ones(256, dtype=np.int64)
     np.savez(tmp_path / "load.npz", counts=counts_LE)
     warnings = told(f"load show {tmp_path}/load.npz --model {shown['name']}")["warnings"]
-    silent = [f"layer {layer}: no assignments; treated as evenly loaded" in warnings for layer in range(4)]
-    assert silent == [True, True, True, False]
+    assert "layers 0-2: no assignments; treated as evenly loaded" in warnings
     draft = "no load for layer 43, a draft layer; given the mean share of the measured layers 3-42"
     assert f"{draft}, a plan has the engine's default row there" in warnings
 

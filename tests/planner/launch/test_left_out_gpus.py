@@ -40,7 +40,7 @@ def test_numbers_in_a_file_are_whole() -> None:
     """One line that names the place."""
     value = machine(4).to_dict()
     value["nodes"][0]["devices"] = [0, 1, 2, "3"]
-    with pytest.raises(BadInput, match=r"nodes\[0\]: devices: '3' is not a whole number"):
+    with pytest.raises(BadInput, match=r"nodes\[0\]: devices\[3\]: '3'; expected a whole number"):
         topology_from_dict(value)
 
 
