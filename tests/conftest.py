@@ -14,7 +14,7 @@ __all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]  # hooks: what a r
 
 os.environ.pop("COLUMNS", None)
 
-# CI has 25 minutes on two cores: half the tries of a developer's run, where a test states no number of its own.
+# CI has 25 minutes on two cores: half the tries of a developer's run, unless a test states its own number.
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
