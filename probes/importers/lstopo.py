@@ -13,12 +13,11 @@ from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.base.facts import GpuFact, HostFacts, NicFact
 from probes.fabric.naming import normal_guid
-from probes.importers.text import utf8_text
+from probes.importers.xml_text import parse_xml
 
 KIND = "lstopo"
-LARGEST_XML = 16 << 20
 DEEPEST = 256
-_DOCTYPE = re.compile(r"<!DOCTYPE topology SYSTEM \"hwloc2?\.dtd\">")
+DOCTYPE = r"<!DOCTYPE topology SYSTEM \"hwloc2?\.dtd\">"
 _BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NVIDIA, _AMD = "10de", "1002"
 
@@ -88,16 +87,7 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
 
 
 def _parse(content: bytes, name: str) -> ET.Element:
-    if len(content) > LARGEST_XML:
-        raise BadInput(f"{name}: {len(content):,} bytes are more than the {LARGEST_XML:,} of any lstopo file")
-    text = _DOCTYPE.sub("", utf8_text(content, name), count=1)
-    if "<!" in text.replace("<!--", ""):
-        raise BadInput(f"{name}: has a DTD of its own, which hwloc never writes; it is not read")
-    try:
-        root = ET.fromstring(text)  # noqa: S314 - entities and DTDs were refused above
-    except (ET.ParseError, ValueError) as error:
-        line = getattr(error, "position", (1, 0))[0]
-        raise BadInput(f"{name}: line {line}: not whole XML ({error}); the file may be cut short") from error
+    root = parse_xml(content, name, "hwloc", DOCTYPE)
     if root.tag != "topology":
         raise BadInput(f"{name}: the XML begins with <{root.tag[:40]}>, not with hwloc's <topology>")
     return root

@@ -14,13 +14,12 @@ from planner.base import BadInput
 from planner.topology import LARGEST_NODE_GPUS, LARGEST_NODE_NICS
 from probes.base.facts import GpuFact, HostFacts, NicFact, Notes
 from probes.importers.pci_tree import Device, between, devices_of, pcie_bytes_per_s
-from probes.importers.text import utf8_text
 from probes.importers.xml_links import domains_of, links_of, shared_links, whole_number
 from probes.importers.xml_nics import nics_of
+from probes.importers.xml_text import parse_xml
 from probes.machine.nvlink_domains import Domains
 
 KIND = "nccl-xml"
-LARGEST_XML = 16 << 20  # a dump of 72 GPUs on 18 hosts is some 300 kB
 
 
 def recognise(content: bytes, name: str) -> bool:
@@ -33,7 +32,7 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
 
     BadInput where it is not whole XML, has a DTD, is a graph dump, or shows no GPU.
     """
-    root = _parse(content, name)
+    root = parse_xml(content, name, "NCCL", hint="; NCCL writes plain ASCII")
     if root.tag == "graphs":
         graph = "is a graph dump (NCCL_GRAPH_DUMP_FILE), which holds no machine"
         raise BadInput(f"{name}: {graph}; give the file of NCCL_TOPO_DUMP_FILE")
@@ -47,20 +46,6 @@ def read(content: bytes, name: str) -> tuple[HostFacts, ...]:
     if not any(host.gpus for host in hosts):
         raise BadInput(f"{name}: shows no GPU (no <gpu>, no <pci> of class 0x03 or 0x12 below a <cpu>)")
     return tuple(hosts)
-
-
-def _parse(content: bytes, name: str) -> ET.Element:
-    if len(content) > LARGEST_XML:
-        most = f"the {LARGEST_XML:,} of any NCCL topology file"
-        raise BadInput(f"{name}: {len(content):,} bytes are more than {most}")
-    text = utf8_text(content, name, "; NCCL writes plain ASCII")
-    if "<!DOCTYPE" in text.upper() or "<!ENTITY" in text.upper():
-        raise BadInput(f"{name}: has a DTD, which NCCL never writes; it is not read")
-    try:
-        return ET.fromstring(text)  # noqa: S314 - entities and DTDs were refused above
-    except (ET.ParseError, ValueError) as error:  # ValueError: an encoding declaration that names no encoding
-        line = getattr(error, "position", (1, 0))[0]
-        raise BadInput(f"{name}: line {line}: not whole XML ({error}); the file may be cut short") from error
 
 
 def _host(cpus: Sequence[ET.Element], host: str | None, name: str) -> HostFacts:

@@ -4,12 +4,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-from planner.base import BadInput
 from probes.importers.smi_fields import Fields
-from probes.importers.text import utf8_text
+from probes.importers.xml_text import parse_xml
 
-LARGEST_XML = 16 << 20
-_DOCTYPE = re.compile(r"<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v\d{1,3}\.dtd\">")
+DOCTYPE = r"<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v\d{1,3}\.dtd\">"
 _NAMES = {  # tags whose words the text writes otherwise
     "uuid": "gpu uuid",
     "current_mig": "current",
@@ -27,16 +25,7 @@ def is_log(content: bytes) -> bool:
 
 def read_log(content: bytes, name: str) -> tuple[int | None, list[tuple[str, Fields]]]:
     """How many GPUs are attached, and the fields of each. BadInput where it is no whole XML, or has a DTD."""
-    if len(content) > LARGEST_XML:
-        raise BadInput(f"{name}: {len(content):,} bytes are more than the {LARGEST_XML:,} of any such log")
-    text = _DOCTYPE.sub("", utf8_text(content, name), count=1)
-    if "<!" in text.replace("<!--", ""):
-        raise BadInput(f"{name}: has a DTD of its own, which nvidia-smi never writes; it is not read")
-    try:
-        root = ET.fromstring(text[text.index("<nvidia_smi_log") :])  # noqa: S314 - entities and DTDs were refused above
-    except (ET.ParseError, ValueError) as error:
-        line = getattr(error, "position", (1, 0))[0]
-        raise BadInput(f"{name}: line {line}: not whole XML ({error}); the file may be cut short") from error
+    root = parse_xml(content, name, "nvidia-smi", DOCTYPE, begins="<nvidia_smi_log")
     attached = (root.findtext("attached_gpus") or "").strip()
     gpus = [(gpu.get("id", "").lower()[-12:], dict(_fields(gpu, ""))) for gpu in root.findall("gpu")]
     return int(attached) if re.fullmatch(r"\d{1,4}", attached) else None, gpus
