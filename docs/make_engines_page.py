@@ -5,7 +5,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.base import BadInput
+from planner.cli.version import commit_of_checkout
 from planner.engines import engine_names, find_engine, stand_ins
 from planner.model import ModelSpec, find_model, model_names
 from planner.planning import PlanRequest, would_serve
@@ -32,13 +32,6 @@ MACHINES = {  # as the engines' tests have them
     "GB200 rack": "gb200-nvl72",
 }
 Row = Mapping[str, Any]
-
-
-def commit() -> str:
-    """The commit that is checked out, and whether the tree differs from it."""
-    words = ["git", "describe", "--always", "--dirty=, with changes", "--abbrev=10", "--exclude=*"]
-    asked = subprocess.run(words, cwd=PAGE.parent, check=True, capture_output=True, text=True, timeout=20)
-    return asked.stdout.strip()
 
 
 def rules_table(engines: Iterable[str]) -> str:
@@ -116,7 +109,7 @@ def summary(rows: Iterable[Row]) -> str:
 
 def page(text: str, rows: list[Row]) -> str:
     """The page with its generated parts anew."""
-    said = f"Last passed: {datetime.now(tz=timezone.utc):%Y-%m-%d}, commit {commit()}."
+    said = f"Last passed: {datetime.now(tz=timezone.utc):%Y-%m-%d}, commit {commit_of_checkout()}."
     text, count = LAST.subn(said, text)
     assert count == 1, "docs/engines.md has no line for the last run"
     if rows:

@@ -19,7 +19,7 @@ def version_text() -> str:
     >>> version_text().startswith("moeplan, version ")
     True
     """
-    commit = _commit()
+    commit = BUILT.read_text(encoding="ascii").strip() if BUILT.is_file() else commit_of_checkout()
     return f"moeplan, version {__version__}" + (f", commit {commit}" if commit else "")
 
 
@@ -30,10 +30,8 @@ def tell_version(context: click.Context, _parameter: click.Parameter, asked: boo
         context.exit()
 
 
-def _commit() -> str:
-    """Empty where there is none: a copy of the sources without git."""
-    if BUILT.is_file():
-        return BUILT.read_text(encoding="ascii").strip()
+def commit_of_checkout() -> str:
+    """And whether the tree differs from it. Empty where there is none: a copy of the sources without git."""
     if not (CHECKOUT / ".git").exists():
         return ""
     try:
