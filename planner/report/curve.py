@@ -8,7 +8,7 @@ from planner.report.tables import table_of
 
 BAR = 8  # characters of the longest bar
 # of a quick search, judged in expectation: names of their own, since a plan's figures differ
-FIGURES = (
+CURVE_FIGURES = (
     "R",
     "slots a GPU",
     "quick step",
@@ -27,7 +27,7 @@ def curve_table(curve: tuple[CurvePoint, ...], redundant: int) -> Table:
         bar = "█" * max(round(BAR * point.fitted_seconds / longest), 1)
         rows.append((*_figures(point), bar + (" *" if point.redundant == redundant else "")))
     title = "Redundant experts: what each R is predicted to take (bars are of the quick step; * is chosen)"
-    return table_of((*FIGURES, "beside"), rows, words=("beside",), title=title)
+    return table_of((*CURVE_FIGURES, "beside"), rows, words=("beside",), title=title)
 
 
 def _figures(point: CurvePoint) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from planner.page.document import paragraphs
 from planner.page.html import Content, figure, tag
 from planner.page.tables import table_of
 from planner.page.told import Told
+from planner.report.curve import CURVE_FIGURES
 
 TITLE = "What R buys"
 FIGURES = ("redundant", "slots_per_gpu", "fitted_seconds", "max_over_mean", "weights_bytes", "free_bytes")
@@ -41,17 +42,8 @@ def section(told: Told) -> Content:
                 figure(human_bytes(free), point["free_bytes"], f"{of}.free_bytes"),
             ]
         )
-    names = (
-        "R",
-        "slots a GPU",
-        "quick step",
-        "quick held-out",
-        "quick max/mean",
-        "experts a GPU",
-        "free a GPU",
-    )
     return [
         paragraphs("Of a quick search, judged in expectation: the plan's own figures differ from these."),
         tag("div", bars("Predicted step by redundant experts", drawn), class_="scroll"),
-        table_of(names, rows, "Each R that was tried"),
+        table_of(CURVE_FIGURES, rows, "Each R that was tried"),
     ]
