@@ -11,7 +11,7 @@ INSIDE = "planner/data/commit"
 ASK = ["git", "describe", "--always", "--dirty=, with changes", "--abbrev=10", "--exclude=*"]
 
 
-class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
+class CommitHook(BuildHookInterface):  # type: ignore[type-arg]  # no configuration of its own
     """Out of an sdist there is no commit to ask for, and the file is there already."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.model import find_model
+from planner.model import ModelSpec, find_model
 from planner.plan import write_plan
 from planner.planning import solve
 from planner.watching import Asked, Running, Watch
@@ -50,8 +50,8 @@ def main() -> None:
     print(f"state file {size:.1f} MB")
 
 
-def _write(folder: Path, model: object) -> None:
-    plan = solve(model, "hgx-h100:4", redundant=32, engine="vllm", method="greedy")  # type: ignore[arg-type]
+def _write(folder: Path, model: ModelSpec) -> None:
+    plan = solve(model, "hgx-h100:4", redundant=32, engine="vllm", method="greedy")
     write_plan(plan, folder / "plan.json")
     (folder / "load_windows").mkdir()
     draw = np.random.default_rng(0)

@@ -101,7 +101,8 @@ def _counted(write: Callable[[], object], at: Callable[[int], None], out: int) -
     opened, written = io.open, wrapped(io.open)
 
     def open_(file: object, mode: str = "r", *rest: object, **named: object) -> object:
-        return (opened if mode in ("r", "rb") else written)(file, mode, *rest, **named)  # type: ignore[call-overload]
+        call = opened if mode in ("r", "rb") else written
+        return call(file, mode, *rest, **named)  # type: ignore[call-overload]  # whatever a writer gives it
 
     io.open = open_  # type: ignore[assignment]  # Path.open
     ctypes.CDLL = wrapped(ctypes.CDLL)  # type: ignore[assignment,misc]  # before both folders change places

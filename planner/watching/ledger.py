@@ -49,7 +49,8 @@ class Ledger:
         before_LP = swap.before_LP.astype(np.int32)
         row = (swap.after, swap.state, swap.plan_sha256, swap.map_sha256, swap.promised, swap.kept)
         with self._database.whole():
-            insert = f"INSERT INTO swaps ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own words
+            marks = ", ".join("?" * 8)
+            insert = f"INSERT INTO swaps ({columns}) VALUES ({marks})"  # noqa: S608 - our own words
             self._database.all(insert, *row, json.dumps(before_LP.shape), before_LP.tobytes())
             number = int(self._database.one("SELECT max(number) FROM swaps")[0])
             self._database.all("DELETE FROM swaps WHERE number <= ?", number - KEPT)
@@ -66,7 +67,8 @@ class Ledger:
     def swaps(self) -> Sequence[Swap]:
         """The oldest first."""
         columns = "after, plan, map, promised, shape, placed, state, kept, number"
-        rows = self._database.all(f"SELECT {columns} FROM swaps ORDER BY number")  # noqa: S608 - our own words
+        ask = f"SELECT {columns} FROM swaps ORDER BY number"  # noqa: S608 - our own words
+        rows = self._database.all(ask)
         return [_swap(*row) for row in rows]
 
 

@@ -34,7 +34,8 @@ _RULE = re.compile(r"-{4,}\s*")
 _UNDER_RULES = re.compile(r"\s*([A-Za-z0-9][\w.,\[\]-]{0,200})(?: \(\d{1,6}\))?\s*")
 _ANSIBLE = re.compile(r"([A-Za-z0-9][\w.-]{0,127}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*")
 _BANNER = re.compile(
-    r"[=#*>-]{2,}\s{0,4}(?:(?:host(?:name)?|node)\s{0,4}:?\s{0,4})?([A-Za-z][\w.-]{0,127})\s{0,4}[=#*<:-]{2,}\s*"
+    r"[=#*>-]{2,}\s{0,4}(?:(?:host(?:name)?|node)\s{0,4}:?\s{0,4})?"
+    r"([A-Za-z][\w.-]{0,127})\s{0,4}[=#*<:-]{2,}\s*"
 )
 _NAMED = re.compile(
     r"[#>*\s]{0,16}(?:host(?:name)?|node)\s{0,8}[:=]\s{0,8}([A-Za-z][\w.-]{0,127})\s*", re.IGNORECASE

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 _TOOLS = (
-    "nvidia-smi|ibstat|ibstatus|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|lstopo|hostname|ssh|srun|mpirun"
-    "|pdsh|clush|kubectl|docker|podman|rocm-smi|amd-smi|scontrol|cat|head|tail|sudo|python3?|nvbandwidth"
+    "nvidia-smi|ibstat|ibstatus|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|lstopo|hostname|ssh|srun"
+    "|mpirun|pdsh|clush|kubectl|docker|podman|rocm-smi|amd-smi|scontrol|cat|head|tail|sudo|python3?|nvbandwidth"
     "|ibnetdiscover|iblinkinfo"
 )
 _PROMPT = re.compile(

@@ -57,4 +57,5 @@ class Told:
 
 def watch(folder: Path, source: Told, asked: Asked = FAST, **more: object) -> Watch:
     running = Running(folder / "plan.json", folder / "next.json")
-    return Watch(running, folder / "watch.db", source, asked, **more)  # type: ignore[arg-type] # a swapper, keep
+    # `more` is a swapper, or keep
+    return Watch(running, folder / "watch.db", source, asked, **more)  # type: ignore[arg-type]
